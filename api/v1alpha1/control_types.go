@@ -1,0 +1,87 @@
+package v1alpha1
+
+// DrainSpec takes one backend out of service without disturbing what runs on it.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.onDeadline) || has(self.deadlineSeconds)",message="spec.drain.deadlineSeconds must be set with onDeadline"
+type DrainSpec struct {
+	// backend is the name of the backend: of its pod, or of its endpoint. The drain covers every
+	// incarnation of that name until the entry is removed.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	Backend string `json:"backend"`
+
+	// deadlineSeconds is how long, in seconds from the drain's start in the status, the drain may
+	// take. Empty: no deadline.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=604800
+	DeadlineSeconds int32 `json:"deadlineSeconds,omitempty"`
+
+	// onDeadline says what happens then. Empty: Wait.
+	// +optional
+	OnDeadline DeadlineAction `json:"onDeadline,omitempty"`
+
+	// sessions says what becomes of the sessions that live there. Empty: Move.
+	// +optional
+	Sessions DrainSessions `json:"sessions,omitempty"`
+}
+
+// DeadlineAction says what a drain does when its time is up.
+//
+// +kubebuilder:validation:Enum=Wait;Abort
+type DeadlineAction string
+
+const (
+	// DeadlineWait only reports that the drain is late.
+	DeadlineWait DeadlineAction = "Wait"
+	// DeadlineAbort aborts what is still running there.
+	DeadlineAbort DeadlineAction = "Abort"
+)
+
+// DrainSessions says what becomes of the sessions of a draining backend.
+//
+// +kubebuilder:validation:Enum=Move;Keep
+type DrainSessions string
+
+const (
+	// DrainMove gives a session another home at its next turn.
+	DrainMove DrainSessions = "Move"
+	// DrainKeep lets a session end where it lives.
+	DrainKeep DrainSessions = "Keep"
+)
+
+// SenderSpec is a class of clients that can be fenced on its own.
+type SenderSpec struct {
+	// name is what clients say in a lease request.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// access says whether the sender gets new leases. Fencing a sender disturbs nothing that
+	// already runs, and no other sender. Empty: Open.
+	// +optional
+	Access SenderAccess `json:"access,omitempty"`
+
+	// minGeneration is the lowest generation of the sender that may take leases; a lower one is
+	// refused for good. Empty: 0. It may be neither unset nor lowered.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4503599627370496
+	MinGeneration *int64 `json:"minGeneration,omitempty"`
+}
+
+// SenderAccess says whether a sender gets new leases.
+//
+// +kubebuilder:validation:Enum=Open;Fenced
+type SenderAccess string
+
+const (
+	// SenderOpen lets the sender take leases.
+	SenderOpen SenderAccess = "Open"
+	// SenderFenced refuses the sender new leases.
+	SenderFenced SenderAccess = "Fenced"
+)

@@ -1,0 +1,140 @@
+package v1alpha1
+
+// BackendState says what a backend is doing.
+//
+// +kubebuilder:validation:Enum=Pending;Serving;Unhealthy;Settling;Isolated;Draining;Drained;Retired
+type BackendState string
+
+const (
+	// BackendPending means that the backend cannot take leases yet, or for the moment.
+	BackendPending BackendState = "Pending"
+	// BackendServing means that the backend takes new sessions.
+	BackendServing BackendState = "Serving"
+	// BackendUnhealthy means that its engine does not answer as it should.
+	BackendUnhealthy BackendState = "Unhealthy"
+	// BackendSettling means that it takes no leases until executions of unknown fate are gone.
+	BackendSettling BackendState = "Settling"
+	// BackendIsolated means that an execution could not be proven dead, and that the incarnation
+	// takes no leases until it is gone.
+	BackendIsolated BackendState = "Isolated"
+	// BackendDraining means that it takes no new session, and that something is or may be
+	// running there.
+	BackendDraining BackendState = "Draining"
+	// BackendDrained means that it takes no new session and that nothing can be running there.
+	BackendDrained BackendState = "Drained"
+	// BackendRetired means that the spec does not select the incarnation any more, or that
+	// its pod is no longer there, and that something is or may still be running there.
+	BackendRetired BackendState = "Retired"
+)
+
+// BackendReason says why a backend is in its state.
+type BackendReason string
+
+const (
+	// ReasonStarting surfaces while the engine's container has not started or the pod has no
+	// address.
+	ReasonStarting BackendReason = "Starting"
+	// ReasonContainerNotFound surfaces when spec.backends.container, or a container that declares
+	// the port, cannot be told among the pod's containers.
+	ReasonContainerNotFound BackendReason = "ContainerNotFound"
+	// ReasonPodNotReady surfaces when the pod's Ready condition is not true.
+	ReasonPodNotReady BackendReason = "PodNotReady"
+	// ReasonInvalidCapacityAnnotation surfaces when the capacity annotation of the pod is not a
+	// whole number above 0.
+	ReasonInvalidCapacityAnnotation BackendReason = "InvalidCapacityAnnotation"
+	// ReasonInvalidURL surfaces when the address of the backend makes no usable base URL.
+	ReasonInvalidURL BackendReason = "InvalidURL"
+	// ReasonNotProbed surfaces until the first probe has answered.
+	ReasonNotProbed BackendReason = "NotProbed"
+	// ReasonCapacityUnknown surfaces when neither engine nor spec gives a capacity.
+	ReasonCapacityUnknown BackendReason = "CapacityUnknown"
+	// ReasonConnectionRefused surfaces when the engine's port refused the last connection.
+	ReasonConnectionRefused BackendReason = "ConnectionRefused"
+	// ReasonProbesFailed surfaces when the failure threshold or the health budget is spent.
+	ReasonProbesFailed BackendReason = "ProbesFailed"
+	// ReasonSuspectedPaused surfaces when the engine answers about itself but does not generate:
+	// someone else paused it.
+	ReasonSuspectedPaused BackendReason = "SuspectedPaused"
+	// ReasonUnknownLoad surfaces while executions of an earlier term or pool may run there.
+	ReasonUnknownLoad BackendReason = "UnknownLoad"
+	// ReasonExecutionUncertain surfaces while executions of unknown fate are made certain.
+	ReasonExecutionUncertain BackendReason = "ExecutionUncertain"
+	// ReasonDrainRequested surfaces when spec.drain names the backend.
+	ReasonDrainRequested BackendReason = "DrainRequested"
+	// ReasonDrainAnnotation surfaces when the pod carries the drain annotation.
+	ReasonDrainAnnotation BackendReason = "DrainAnnotation"
+	// ReasonPodDeleted surfaces from the pod's deletionTimestamp on.
+	ReasonPodDeleted BackendReason = "PodDeleted"
+	// ReasonDeadlineExceeded surfaces when a drain takes longer than its deadline.
+	ReasonDeadlineExceeded BackendReason = "DeadlineExceeded"
+	// ReasonBackendNotFound surfaces when spec.drain names a backend that the pool does not have.
+	ReasonBackendNotFound BackendReason = "BackendNotFound"
+	// ReasonPodMissing surfaces when the pod object went without a word about its containers.
+	ReasonPodMissing BackendReason = "PodMissing"
+	// ReasonNotSelected surfaces when the spec does not select the backend any more.
+	ReasonNotSelected BackendReason = "NotSelected"
+	// ReasonReplaced surfaces when a later incarnation of the same name has taken its place.
+	ReasonReplaced BackendReason = "Replaced"
+)
+
+// Condition types of a pool. A condition counts only if its observedGeneration is at least the
+// generation that the reader's own write returned.
+const (
+	// ConditionReady is true when leases can be granted: there is a term, the pool has not failed
+	// and a backend serves.
+	ConditionReady = "Ready"
+	// ConditionBackendsAvailable is true when at least one backend serves.
+	ConditionBackendsAvailable = "BackendsAvailable"
+	// ConditionDraining is true while a drain is going on that has not ended.
+	ConditionDraining = "Draining"
+	// ConditionSendersFenced is true when at least one sender is to be fenced and nothing of any
+	// such sender can be running.
+	ConditionSendersFenced = "SendersFenced"
+	// ConditionFailed is true when an execution of unknown fate failed the pool.
+	ConditionFailed = "Failed"
+)
+
+// Reasons of conditions.
+const (
+	// ReasonServing surfaces when leases are granted.
+	ReasonServing = "Serving"
+	// ReasonNoTerm surfaces until this router's term has been written.
+	ReasonNoTerm = "NoTerm"
+	// ReasonPoolFailed surfaces when the pool has failed.
+	ReasonPoolFailed = "PoolFailed"
+	// ReasonNoBackends surfaces when the selector matches no pod.
+	ReasonNoBackends = "NoBackends"
+	// ReasonNoneServing surfaces when there are backends, and none of them serves.
+	ReasonNoneServing = "NoneServing"
+	// ReasonAllServing surfaces when every backend serves.
+	ReasonAllServing = "AllServing"
+	// ReasonSomeServing surfaces when some backends serve and some do not.
+	ReasonSomeServing = "SomeServing"
+	// ReasonNotDraining surfaces when nothing is to be drained.
+	ReasonNotDraining = "NotDraining"
+	// ReasonDrainsInProgress surfaces while something runs or may run on a draining backend.
+	ReasonDrainsInProgress = "DrainsInProgress"
+	// ReasonDrainsLate surfaces when a drain is past its deadline.
+	ReasonDrainsLate = "DrainsLate"
+	// ReasonAllDrained surfaces when every drain has ended.
+	ReasonAllDrained = "AllDrained"
+	// ReasonNoneFenced surfaces when every sender is open.
+	ReasonNoneFenced = "NoneFenced"
+	// ReasonFencing surfaces while something of a fenced sender runs or may run.
+	ReasonFencing = "Fencing"
+	// ReasonFenced surfaces when nothing of any fenced sender can be running.
+	ReasonFenced = "Fenced"
+	// ReasonNotFailed surfaces when the pool has not failed in its epoch.
+	ReasonNotFailed = "NotFailed"
+	// ReasonAmbiguousExecution surfaces when an execution could not be proven dead.
+	ReasonAmbiguousExecution = "AmbiguousExecution"
+)
+
+// Annotations on pods that the operator reads.
+const (
+	// AnnotationCapacity fixes the capacity of the pod's engine, in executions.
+	AnnotationCapacity = "inference.berthmaster.io/capacity"
+	// AnnotationDrain drains the pod's backend while it is present; its value is Move or Keep,
+	// and empty means Move.
+	AnnotationDrain = "inference.berthmaster.io/drain"
+)
