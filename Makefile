@@ -1,0 +1,112 @@
+# Berthmaster. "make help" says what there is.
+
+# The folder with etcd, kube-apiserver and kubectl. Set it to use your own;
+# otherwise they are built from their modules into bin/k8s, once.
+ifdef KUBEBUILDER_ASSETS
+control-plane :=
+else
+KUBEBUILDER_ASSETS := $(CURDIR)/bin/k8s
+control-plane := bin/k8s
+endif
+export KUBEBUILDER_ASSETS
+
+# Packages whose tests start a kube-apiserver, and those whose tests do not.
+# The stories of test/e2e run apart: they need the whole local system.
+envtest_packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'controller-runtime/pkg/envtest"' api internal cmd 2>/dev/null)))
+all_packages = $(shell go list -f '{{.Dir}}' ./... | sed 's|^$(CURDIR)/|./|; s|$$|/|')
+unit_packages = $(filter-out $(addprefix ./,$(envtest_packages)) ./test/e2e/,$(all_packages))
+
+# How long each fuzz target runs, e.g. FUZZTIME=10m.
+FUZZTIME ?= 10s
+
+.DEFAULT_GOAL := help
+
+##@ Use
+
+.PHONY: help
+help: ## Say what each target does.
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z][a-z0-9-]*:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Compile the programs into bin/.
+	go build -o bin/ ./cmd/...
+
+.PHONY: demo
+demo: build $(control-plane) ## The main job on this machine: PLANT=replay, TRACE=path, LIMIT=n.
+	go build -o bin/demo ./test/demo
+	bin/demo -bin bin -assets "$(KUBEBUILDER_ASSETS)" \
+	  $(if $(TRACE),-trace "$(TRACE)") $(if $(LIMIT),-limit "$(LIMIT)") $(if $(PLANT),-plant "$(PLANT)")
+
+##@ Generated files
+
+.PHONY: generate
+generate: ## Write the deep copies of the API's types.
+	go tool controller-gen object paths=./api/...
+
+.PHONY: manifests
+manifests: ## Write the resource definition and the manager's rights.
+	go tool controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
+	go tool controller-gen rbac:roleName=manager-role paths=./internal/... output:rbac:artifacts:config=config/rbac
+
+##@ Checks
+
+.PHONY: test
+test: verify test-unit test-envtest test-e2e ## Everything that has to pass.
+
+.PHONY: verify
+verify: verify-generated verify-format vet lint ## Generated code, format, vet, lint.
+
+.PHONY: verify-generated
+verify-generated: ## Generated files are what their sources say.
+	@rm -rf bin/generated && mkdir -p bin/generated/crd bin/generated/rbac bin/generated/object
+	go tool controller-gen object paths=./api/... output:object:dir=bin/generated/object
+	go tool controller-gen crd paths=./api/... output:crd:artifacts:config=bin/generated/crd
+	go tool controller-gen rbac:roleName=manager-role paths=./internal/... output:rbac:artifacts:config=bin/generated/rbac
+	diff -u api/v1alpha1/zz_generated.deepcopy.go bin/generated/object/zz_generated.deepcopy.go
+	diff -ru bin/generated/crd config/crd/bases
+	diff -u config/rbac/role.yaml bin/generated/rbac/role.yaml
+
+.PHONY: verify-format
+verify-format: ## Every Go file is formatted.
+	@found=$$(git ls-files --cached --others --exclude-standard '*.go' | xargs -r gofmt -l); \
+	  test -z "$$found" || { echo "gofmt would change:"; echo "$$found"; exit 1; }
+
+.PHONY: vet
+vet: ## go vet, on every module.
+	go vet ./...
+	cd test/cluster && go vet ./build
+
+.PHONY: lint
+lint: bin/golangci-lint ## The house rules of .golangci.yml, import arrows included.
+	bin/golangci-lint run
+
+.PHONY: test-unit
+test-unit: ## Unit and property tests, with the race detector.
+	cd test/cluster && go test ./build
+	go test -race $(unit_packages)
+
+.PHONY: test-envtest
+test-envtest: $(control-plane) ## Tests against a real kube-apiserver.
+	go test -race $(addprefix ./,$(envtest_packages))
+
+.PHONY: test-e2e
+test-e2e: build $(control-plane) ## The user's story on the local system.
+	go test -count=1 -timeout 15m -v ./test/e2e -args -bin "$(CURDIR)/bin"
+
+##@ What the checks stand on
+
+# The command decides by itself whether there is anything to build.
+.PHONY: bin/k8s
+bin/k8s:
+	@cd test/cluster && go run ./build -out ../../bin/k8s
+
+bin/golangci-lint: tools/go.mod tools/go.sum
+	@echo "tools: building golangci-lint from its module, once: two or three minutes on two cores"
+	cd tools && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch bin/golangci-lint
+
+.PHONY: clean
+clean: ## Remove everything that was built.
+	rm -rf bin .cache
