@@ -1,0 +1,78 @@
+package router
+
+// adopt counts the execution that a token of an earlier term speaks of (R11). Nothing is
+// merged: where the router knows another lease of that id, the token's is an orphan at the
+// incarnation where it ran.
+func (s *state) adopt(c *Claim, now instant) (*lease, error) {
+	if c.Epoch < s.epoch {
+		return nil, s.staleEpoch(c.Epoch)
+	}
+	if c.Term == s.term || c.Epoch > s.epoch {
+		return nil, refuse(ReasonLeaseUnknown, "", "no such lease: it ended more than the retention time ago")
+	}
+	known := s.leases[c.Request]
+	l := &lease{id: c.Request, who: c.identity(), rid: c.RID, version: c.Version, term: c.Term, place: -1}
+	b := s.backendOf(c, now)
+	if known != nil {
+		s.count(l, b)
+		s.totals.Orphaned++
+		l.windowEnd = now.add(s.config.StartWindow)
+		s.hold(l, phaseOrphaned, now)
+		return l, nil
+	}
+	l.session = s.adoptSession(c, b)
+	s.enter(l, b, now)
+	return l, nil
+}
+
+// backendOf finds where the token's execution runs. An incarnation that has left the fleet is
+// remembered as retired, since what runs there is counted until known to be gone.
+func (s *state) backendOf(c *Claim, now instant) *backend {
+	if b := s.backends[c.Incarnation]; b != nil {
+		return b
+	}
+	b := newBackend(Member{Name: c.Backend, Incarnation: c.Incarnation, Load: LoadUnknown}, now)
+	b.retired, b.settling.unknown = true, true
+	s.backends[c.Incarnation] = b
+	return b
+}
+
+// adoptSession makes the token's backend the home of a session unknown here.
+func (s *state) adoptSession(c *Claim, b *backend) *session {
+	if v := s.sessions[c.Session]; v != nil {
+		if v.sender != c.Sender {
+			return nil
+		}
+		return v
+	}
+	v := s.openSession(c.Session, c.Sender)
+	if !b.retired {
+		s.moveHome(v, b, s.explain(whyAdopted, b, -1))
+	}
+	return v
+}
+
+// lead begins a term. With earlier terms behind it (windows > 0), everything met in the first
+// fleet may carry load of theirs, written within that long from now.
+func (s *state) lead(t Term, windows instant, past *Failure, now instant) {
+	s.term, s.earlierWindows = t, now+windows
+	if past != nil && s.failure == nil {
+		s.failure = &failure{at: now, recorded: true, durable: *past}
+	}
+	s.freed = true
+}
+
+// failureInStatus reports that no failure of the pool is still unwritten.
+func (s *state) failureInStatus() bool { return s.failure == nil || s.failure.recorded }
+
+func (s *state) failureRecorded(id RequestID) {
+	if f := s.failure; f != nil && f.lease != nil && f.lease.id == id {
+		f.recorded, s.fates = true, true
+	}
+}
+
+func (s *state) isolationRecorded(inc Incarnation) {
+	if b := s.backends[inc]; b != nil && b.isolation == isolatedUnrecorded {
+		b.isolation, s.fates = isolatedRecorded, true
+	}
+}

@@ -1,0 +1,151 @@
+package router
+
+import "fmt"
+
+// apply takes a fleet over whole, or refuses it and changes nothing.
+func (s *state) apply(f *Fleet, now instant) error {
+	s.advance(now)
+	if err := s.acceptable(f); err != nil {
+		return err
+	}
+	if f.Epoch > s.epoch {
+		s.raiseEpoch(f.Epoch, now)
+	}
+	s.config, s.leasing, s.target = f.Config, f.Leasing, f.Target
+	if f.Published != s.published {
+		s.published = f.Published
+		s.publications++
+	}
+	s.applySenders(f.Senders)
+	s.applyMembers(f.Members, now)
+	s.unsettled, s.freed = true, true
+	s.reviewSettling(now)
+	s.refuseForGood(now)
+	return nil
+}
+
+func (s *state) acceptable(f *Fleet) error {
+	if f.Epoch < s.epoch {
+		return fmt.Errorf("fleet of epoch %d: the table is at epoch %d already", f.Epoch, s.epoch)
+	}
+	if err := f.Config.Validate(); err != nil {
+		return fmt.Errorf("fleet: %w", err)
+	}
+	met := make(map[Incarnation]BackendName, len(f.Members))
+	for i := range f.Members {
+		m := &f.Members[i]
+		if other, twice := met[m.Incarnation]; twice || m.Incarnation == "" {
+			return fmt.Errorf("fleet: backend %q: incarnation %q is empty or that of %q too", m.Name, m.Incarnation, other)
+		}
+		met[m.Incarnation] = m.Name
+	}
+	return nil
+}
+
+func (s *state) applySenders(list []Sender) {
+	for _, v := range s.senders {
+		v.declared = false
+	}
+	for _, spec := range list {
+		v := s.senders[spec.Name]
+		if v == nil {
+			v = &sender{}
+			s.senders[spec.Name] = v
+		}
+		v.Sender, v.declared = spec, true
+	}
+	for name, v := range s.senders {
+		if !v.declared && v.counted == 0 {
+			delete(s.senders, name)
+		}
+	}
+}
+
+func (s *state) applyMembers(list []Member, now instant) {
+	listed := make(map[Incarnation]struct{}, len(list))
+	running := EngineRunning
+	for i := range list {
+		m := list[i]
+		listed[m.Incarnation] = struct{}{}
+		s.applyMember(m, now)
+		if m.Engine != EngineRunning {
+			running = m.Engine
+		}
+	}
+	for inc, b := range s.backends {
+		if _, ok := listed[inc]; !ok && !b.retired {
+			b.retired = true
+			s.refresh(b)
+			s.forgetIfRetired(b)
+		}
+	}
+	s.members = len(list)
+	s.idleClock.set(s.leasing == LeasingOpen && running == EngineRunning, now)
+}
+
+func (s *state) applyMember(m Member, now instant) {
+	b := s.backends[m.Incarnation]
+	if b == nil {
+		b = newBackend(m, now)
+		b.settling.unknown = m.Load == LoadUnknown
+		b.settling.windowsEnd = s.earlierWindows
+		s.backends[m.Incarnation] = b
+	}
+	if m.Engine != b.Engine {
+		b.disturb()
+	}
+	m.Load = b.Load
+	b.Member, b.retired = m, false
+	b.running.set(m.Engine == EngineRunning, now)
+	b.capacity = b.effectiveCapacity()
+	s.refresh(b)
+}
+
+// raiseEpoch ends every lease and session of earlier epochs: what may still run is an orphan,
+// counted until gone (R7). It is also the one way back from a failure.
+func (s *state) raiseEpoch(to Epoch, now instant) {
+	s.epoch, s.failure = to, nil
+	for _, b := range s.backends {
+		for l := range b.active.all {
+			s.orphan(l, now)
+		}
+		for l := range b.held.all {
+			s.orphan(l, now)
+		}
+	}
+	for _, v := range s.sessions {
+		s.endSession(v)
+	}
+	s.fates, s.changed = true, true
+}
+
+func (s *state) orphan(l *lease, now instant) {
+	if l.phase == phaseOrphaned {
+		return
+	}
+	s.totals.Orphaned++
+	delete(s.uncertain, l)
+	s.hold(l, phaseOrphaned, now)
+}
+
+// observe takes the prober's word about one incarnation; an older word than the last is
+// ignored, and one about an incarnation not met yet too: the prober will say it again.
+func (s *state) observe(o *Observation, now instant) {
+	s.advance(now)
+	b := s.backends[o.Incarnation]
+	if b == nil || o.Seq <= b.seen.Seq {
+		return
+	}
+	b.reload(o.Version)
+	last := b.seen
+	b.seen = *o
+	if o.Capacity == 0 {
+		b.seen.Capacity = last.Capacity
+	}
+	if last.Health != o.Health || last.Version != o.Version || last.Capacity != b.seen.Capacity {
+		s.changed, s.unsettled = true, true
+	}
+	b.capacity = b.effectiveCapacity()
+	s.refresh(b)
+	s.reviewSettling(now)
+}

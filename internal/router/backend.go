@@ -1,0 +1,141 @@
+package router
+
+// load is what placement compares of an admissible backend, kept apart in one slice so that
+// a choice among a thousand backends reads memory in order. It mirrors the ledger in
+// backend; only ledger.go writes either.
+type load struct {
+	outstanding int64
+	capacity    int64
+	sessions    int64
+	lastChosen  int64
+	at          *backend
+}
+
+// backend is one incarnation: a current member of the fleet, or a retired one with something
+// still counted or resident.
+type backend struct {
+	Member
+	retired bool
+	// process says whether the engine process is known to have ended.
+	process process
+	// slot is the index in state.loads, or -1 while no new session may come.
+	slot int
+
+	seen Observation
+	// reported is the last version that the engine gave, outages notwithstanding.
+	reported   Version
+	capacity   int64
+	lastChosen int64
+
+	outstanding    int64
+	heldExecutions int64
+	sessions       int64
+	active         list[lease]
+	held           list[lease]
+
+	settling  settling
+	isolation isolation
+	running   stopwatch
+}
+
+// process is what is known of an incarnation's engine process.
+type process uint8
+
+const (
+	processRuns process = iota
+	// processEnded is for good: an incarnation has one life.
+	processEnded
+)
+
+// isolation says whether an execution that could not be made certain keeps leases away.
+type isolation uint8
+
+const (
+	// notIsolated serves.
+	notIsolated isolation = iota
+	// isolatedUnrecorded: decided here, not yet in status.
+	isolatedUnrecorded
+	// isolatedRecorded: in status.
+	isolatedRecorded
+)
+
+func newBackend(m Member, now instant) *backend {
+	b := &backend{Member: m, slot: -1}
+	b.active.link, b.held.link = leaseLinks, leaseLinks
+	b.running.set(m.Engine == EngineRunning, now)
+	b.capacity = b.effectiveCapacity()
+	return b
+}
+
+// effectiveCapacity: the spec's or annotation's figure wins, then the engine's, then the
+// fallback; 0 is unknown.
+func (b *backend) effectiveCapacity() int64 {
+	switch {
+	case b.Capacity > 0:
+		return b.Capacity
+	case b.seen.Capacity > 0:
+		return b.seen.Capacity
+	default:
+		return b.FallbackCapacity
+	}
+}
+
+// closedFor is why the backend may not serve even those at home; empty: it may.
+func (b *backend) closedFor(published, target Version) string {
+	switch {
+	case b.retired:
+		return "Retired"
+	case b.process == processEnded:
+		return "ProcessEnded"
+	case b.Excluded != "":
+		return b.Excluded
+	case b.Drain == DrainMove || b.Drain == DrainAbort:
+		return "Draining"
+	case b.Engine != EngineRunning:
+		return "Engine" + string(b.Engine)
+	case b.seen.Health == HealthUnknown:
+		return "NotProbed"
+	case b.seen.Health != Healthy:
+		return string(b.seen.Health)
+	case b.capacity <= 0:
+		return "CapacityUnknown"
+	case b.isolation != notIsolated:
+		return "Isolated"
+	case b.settling.why != settledCause:
+		return "Settling"
+	}
+	return versionReason(b.seen.Version, published, target)
+}
+
+// versionReason applies R9: with a version published, only the confirmed ones serve.
+func versionReason(confirmed, published, target Version) string {
+	switch {
+	case published == "" || confirmed == published || target != "" && confirmed == target:
+		return ""
+	case confirmed == "":
+		return "VersionUnconfirmed"
+	default:
+		return "VersionStale"
+	}
+}
+
+// drained: nothing counted, no unknown load; with Keep, nobody at home either, since those
+// at home come back for their next turn.
+func (b *backend) drained() bool {
+	return b.Drain != NotDraining && b.outstanding == 0 && !b.settling.unknown &&
+		(b.Drain != DrainKeep || b.sessions == 0)
+}
+
+// reload notes the version that the engine reports; a new one changed the weights under
+// every lease there (R9).
+func (b *backend) reload(v Version) {
+	if v == "" || v == b.reported {
+		return
+	}
+	if b.reported != "" {
+		for l := range b.active.all {
+			l.span = spanMixed
+		}
+	}
+	b.reported = v
+}

@@ -1,0 +1,41 @@
+package router
+
+// gone takes note that an incarnation's engine process is known to have ended (5.3 b, d): all
+// that ran there is dead. The watch handler and a person's word both end here.
+func (s *state) gone(inc Incarnation, now instant) {
+	s.advance(now)
+	b := s.backends[inc]
+	if b == nil {
+		return
+	}
+	for l := range b.active.all {
+		s.die(l, now)
+	}
+	b.process = processEnded
+	s.quiesce(b, now)
+	s.refresh(b)
+	s.forgetIfRetired(b)
+	s.reviewSettling(now)
+}
+
+// quiesce is what follows from knowing that nothing of the past runs on b: what no client
+// answers for is dead, unknown load is none, and an isolation is over.
+func (s *state) quiesce(b *backend, now instant) {
+	for l := range b.held.all {
+		s.die(l, now)
+	}
+	b.settling.unknown = false
+	b.settling.windowsEnd = 0
+	b.isolation = notIsolated
+	b.disturb()
+	s.unsettled, s.changed, s.fates, s.freed = true, true, true, true
+}
+
+// die ends an execution that is known to be gone without its client having said so.
+func (s *state) die(l *lease, now instant) {
+	delete(s.uncertain, l)
+	l.fate = FateDead
+	s.totals.Dead++
+	s.drop(l, now)
+	s.fates, s.changed = true, true
+}

@@ -1,0 +1,104 @@
+package router
+
+// lease is the record of one request, from its grant until the retention time after its end.
+type lease struct {
+	links[lease]
+	id      RequestID
+	who     identity
+	rid     RID
+	at      *backend
+	session *session // nil for one served without affinity
+	version Version
+	term    Term
+
+	phase   phase
+	outcome Outcome
+	fate    Fate
+	span    versionSpan
+	handed  handed
+	abort   abortion
+
+	// windowEnd is when the client may no longer begin to write; 0: the window is closed.
+	windowEnd instant
+	expires   instant
+	place     int // in state.deadlines; -1: not there
+	endedAt   instant
+	// uncertainSince is the reading of the backend's running clock when the client said
+	// Ambiguous.
+	uncertainSince instant
+}
+
+// versionSpan says whether the weights changed under a lease.
+type versionSpan uint8
+
+const (
+	spanOne versionSpan = iota
+	spanMixed
+)
+
+// handed says how often a lease was given out.
+type handed uint8
+
+const (
+	handedOnce handed = iota
+	// handedAgain: more than one caller may hold it, so it cannot be taken back.
+	handedAgain
+)
+
+// abortion is how far the abort of a held execution has come.
+type abortion uint8
+
+const (
+	abortDue abortion = iota
+	abortAnswered
+)
+
+func leaseLinks(l *lease) *links[lease] { return &l.links }
+
+// counted reports whether the execution is in the ledger.
+func (l *lease) counted() bool { return l.phase != phaseEnded }
+
+// matches reports whether a token speaks of this very grant.
+func (l *lease) matches(c *Claim) bool {
+	return l.rid == c.RID && l.at.Incarnation == c.Incarnation && l.who == c.identity()
+}
+
+func (l *lease) claim(pool PoolUID) Claim {
+	return Claim{
+		Pool: pool, Request: l.id, RID: l.rid, Backend: l.at.Name, Incarnation: l.at.Incarnation,
+		Session: l.who.session, Sender: l.who.sender, Generation: l.who.generation, Group: l.who.group,
+		Executions: l.who.executions, Epoch: l.who.epoch, Term: l.term, Version: l.version,
+	}
+}
+
+// refusal is what an acquire or renew of a lease that is no longer active gets.
+func (l *lease) refusal(epoch Epoch) *Refusal {
+	r := &Refusal{Outcome: l.outcome, Fate: l.fate}
+	switch {
+	case l.outcome != OutcomeNone:
+		r.Reason, r.Detail = ReasonLeaseEnded, "this request has ended; use a new requestID for a new request"
+	case l.who.epoch < epoch:
+		r.Reason, r.Detail = ReasonStaleEpoch, "the pool's epoch was raised after this lease was granted"
+	default:
+		r.Reason, r.Detail = ReasonExecutionLost, "the lease was not renewed in time or its engine process has ended; what it ran is not answered for"
+	}
+	return r
+}
+
+// ending is what a release of l answers; what failed or isolated is told once it is in status.
+func (l *lease) ending(failureInStatus bool) Ending {
+	e := Ending{Outcome: l.outcome, Fate: l.fate, Mixed: l.span == spanMixed, Settled: true}
+	if l.outcome != Ambiguous {
+		return e
+	}
+	switch l.fate {
+	case FatePending:
+		e.Settled = false
+	case FateIsolated:
+		e.Settled = l.at.isolation == isolatedRecorded
+	case FateFailed:
+		e.Settled = failureInStatus
+	case FateNone, FateDead:
+	}
+	return e
+}

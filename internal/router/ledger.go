@@ -1,0 +1,119 @@
+package router
+
+// This file is the ledger: the only place that changes what is counted. Every change goes
+// through count, hold, drop or resident, each of which moves a lease exactly once (R5).
+
+// count enters an active lease at b.
+func (s *state) count(l *lease, b *backend) {
+	l.at, l.phase = b, phaseActive
+	b.active.add(l)
+	s.outstanding(b, l.who.executions)
+	s.senderCounted(l.who.sender, l.who.executions)
+	s.busy(l.session)
+	b.disturb()
+}
+
+// hold turns an active lease into one that no client answers for; it stays counted.
+func (s *state) hold(l *lease, p phase, now instant) {
+	if l.phase == phaseActive {
+		s.deadlines.drop(l)
+		s.rested(l.session, now)
+		l.at.heldExecutions += l.who.executions
+		l.at.held.add(l)
+		l.at.disturb()
+	}
+	l.phase, l.abort = p, abortDue
+	if l.fate == FateNone {
+		l.fate = FatePending
+	}
+	l.at.settling.windowsEnd = max(l.at.settling.windowsEnd, l.windowEnd)
+	s.unsettled = true
+}
+
+// drop takes a lease out of the ledger: it is known to be gone.
+func (s *state) drop(l *lease, now instant) {
+	if l.phase == phaseActive {
+		s.deadlines.drop(l)
+		s.rested(l.session, now)
+	} else {
+		l.at.heldExecutions -= l.who.executions
+		s.unsettled = true
+	}
+	s.outstanding(l.at, -l.who.executions)
+	s.senderCounted(l.who.sender, -l.who.executions)
+	l.phase, l.endedAt, l.session = phaseEnded, now, nil
+	if s.leases[l.id] == l {
+		s.ended.add(l)
+	} else {
+		l.in.remove(l) // an orphan beside the lease that holds its id leaves no record
+	}
+	s.forgetIfRetired(l.at)
+	s.freed = true
+}
+
+// takeBack undoes a grant that nobody has seen: no record stays.
+func (s *state) takeBack(l *lease, now instant) {
+	s.drop(l, now)
+	s.ended.remove(l)
+	delete(s.leases, l.id)
+	s.totals.Grants--
+}
+
+// outstanding changes a backend's count and its mirror.
+func (s *state) outstanding(b *backend, by int64) {
+	b.outstanding += by
+	if b.slot >= 0 {
+		s.loads[b.slot].outstanding = b.outstanding
+	}
+}
+
+// resident changes the number of sessions at home on a backend, and its mirror.
+func (s *state) resident(b *backend, by int64) {
+	b.sessions += by
+	if b.slot >= 0 {
+		s.loads[b.slot].sessions = b.sessions
+	}
+}
+
+// chosen notes that b was the latest choice, the last tie-break of R1.
+func (s *state) chosen(b *backend) {
+	s.choices++
+	b.lastChosen = s.choices
+	if b.slot >= 0 {
+		s.loads[b.slot].lastChosen = b.lastChosen
+	}
+}
+
+func (s *state) senderCounted(name SenderName, by int64) {
+	if v := s.senders[name]; v != nil {
+		v.counted += by
+	}
+}
+
+// forgetIfRetired drops the record of an incarnation that left the fleet once nothing there is
+// counted or unknown. Sessions may still point at it: they re-home at their next turn.
+func (s *state) forgetIfRetired(b *backend) {
+	if b.retired && b.outstanding == 0 && !b.settling.unknown && s.backends[b.Incarnation] == b {
+		delete(s.backends, b.Incarnation)
+	}
+}
+
+// refresh brings the placement slice in line with whether b takes new sessions.
+func (s *state) refresh(b *backend) {
+	open := b.closedFor(s.published, s.target) == "" && b.Drain == NotDraining
+	switch {
+	case open && b.slot < 0:
+		b.slot = len(s.loads)
+		s.loads = append(s.loads, load{})
+		s.freed = true
+	case !open && b.slot >= 0:
+		end := len(s.loads) - 1
+		s.loads[b.slot] = s.loads[end]
+		s.loads[b.slot].at.slot = b.slot
+		s.loads[end] = load{}
+		s.loads, b.slot = s.loads[:end], -1
+	}
+	if b.slot >= 0 {
+		s.loads[b.slot] = load{b.outstanding, b.capacity, b.sessions, b.lastChosen, b}
+	}
+}

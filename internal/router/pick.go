@@ -1,0 +1,94 @@
+package router
+
+// choose finds the backend of a request: the session's home while it serves, else the last
+// backend that the client names for a session unknown here, else the policy's pick.
+func (s *state) choose(r *Request) (*backend, choice, error) {
+	b, c, err := s.candidate(r)
+	if err != nil {
+		return nil, choice{}, err
+	}
+	if s.full(b, r.Executions) {
+		return nil, choice{}, refuse(ReasonContended, "", "the backend holds as much as spec.routing.admissionPercent allows")
+	}
+	return b, c, nil
+}
+
+func (s *state) candidate(r *Request) (*backend, choice, error) {
+	v := s.sessions[r.Session]
+	if v != nil && s.keepsHome(v) {
+		return v.home, v.choice, nil
+	}
+	if v == nil {
+		if b := s.named(r); b != nil {
+			return b, s.explain(whyLastBackend, b, -1), nil
+		}
+	}
+	best, second := s.leastOutstanding(r.Executions)
+	if best < 0 {
+		return nil, choice{}, refuse(ReasonNoBackend, "", "no backend is admissible now: see the pool's status for the reason of each")
+	}
+	return s.loads[best].at, s.explain(whyPlaced, s.loads[best].at, second), nil
+}
+
+// full: n more would exceed the admission limit. An idle backend takes a request of any size,
+// so that none waits for ever.
+func (s *state) full(b *backend, n int64) bool {
+	limit := s.config.AdmissionPercent
+	return limit > 0 && b.outstanding > 0 && (b.outstanding+n)*100 > b.capacity*limit
+}
+
+// keepsHome: the home serves those at home, and no newly published version asks to move (R2).
+func (s *state) keepsHome(v *session) bool {
+	if v.home == nil || v.home.closedFor(s.published, s.target) != "" {
+		return false
+	}
+	return s.config.AfterPublish != ResetHomes || v.published == s.publications || v.active > 0
+}
+
+// named is the backend that the client was last on, if that very incarnation takes sessions.
+func (s *state) named(r *Request) *backend {
+	b := s.backends[r.LastIncarnation]
+	if b == nil || b.slot < 0 || b.Name != r.LastName {
+		return nil
+	}
+	return b
+}
+
+// leastOutstanding returns the indexes in loads of the best and the second best backend for n
+// more executions, -1 where there is none (R1).
+func (s *state) leastOutstanding(n int64) (best, second int) {
+	best, second = -1, -1
+	for i := range s.loads {
+		switch {
+		case best < 0 || less(&s.loads[i], &s.loads[best], n):
+			best, second = i, best
+		case second < 0 || less(&s.loads[i], &s.loads[second], n):
+			second = i
+		}
+	}
+	return best, second
+}
+
+// less orders backends as R1 says: load per capacity after taking n more executions, then
+// resident sessions per capacity, then least recently chosen. Products of two counts below
+// 2^31 are exact.
+func less(a, b *load, n int64) bool {
+	if l, r := (a.outstanding+n)*b.capacity, (b.outstanding+n)*a.capacity; l != r {
+		return l < r
+	}
+	if l, r := a.sessions*b.capacity, b.sessions*a.capacity; l != r {
+		return l < r
+	}
+	return a.lastChosen < b.lastChosen
+}
+
+// explain packs the scores of a choice for SessionView.
+func (s *state) explain(w why, b *backend, second int) choice {
+	c := choice{why: w, candidates: int32(len(s.loads)), chosen: tally{int32(b.outstanding), int32(b.capacity), int32(b.sessions)}}
+	if second >= 0 {
+		l := &s.loads[second]
+		c.runnerUp = l.at.Name
+		c.second = tally{int32(l.outstanding), int32(l.capacity), int32(l.sessions)}
+	}
+	return c
+}

@@ -1,0 +1,154 @@
+package router
+
+// session is where a trajectory lives. Only sessions without an active lease are in the idle
+// list, so that one at work is never forgotten.
+type session struct {
+	links[session]
+	id     SessionID
+	sender SenderName
+	home   *backend
+	active int64
+	// idleSince is by the pool's idle clock, which stands still while held or paused.
+	idleSince instant
+	// published counts the publications seen when the home was chosen.
+	published int64
+	choice    choice
+}
+
+// choice is Choice, packed: a million sessions keep one each.
+type choice struct {
+	why        why
+	candidates int32
+	chosen     tally
+	runnerUp   BackendName
+	second     tally
+}
+
+type tally struct{ outstanding, capacity, sessions int32 }
+
+// why a home was chosen.
+type why uint8
+
+const (
+	whyPlaced why = iota
+	whyLastBackend
+	whyAdopted
+	whyGroup
+	whyRebalanced
+)
+
+func (w why) String() string {
+	return [...]string{"Placed", "LastBackend", "Adopted", "Group", "Rebalanced"}[w]
+}
+
+func sessionLinks(v *session) *links[session] { return &v.links }
+
+// openSession finds the session of a request, or begins one. It is nil when the cap leaves
+// no room, and the request is then served without affinity.
+func (s *state) openSession(id SessionID, sender SenderName) *session {
+	if v := s.sessions[id]; v != nil {
+		return v
+	}
+	if len(s.sessions) >= s.config.MaxSessions {
+		s.totals.WithoutAffinity++
+		return nil
+	}
+	v := &session{id: id, sender: sender}
+	s.sessions[id] = v
+	return v
+}
+
+// moveHome gives a session its home.
+func (s *state) moveHome(v *session, to *backend, c choice) {
+	if v == nil {
+		return
+	}
+	if v.home != nil {
+		s.resident(v.home, -1)
+		s.totals.Moves++
+	}
+	v.home, v.choice, v.published = to, c, s.publications
+	s.resident(to, 1)
+}
+
+// endSession forgets a session; its leases live on.
+func (s *state) endSession(v *session) {
+	if v.home != nil {
+		s.resident(v.home, -1)
+		v.home = nil
+	}
+	s.idle.remove(v)
+	if s.sessions[v.id] == v {
+		delete(s.sessions, v.id)
+	}
+}
+
+// busy counts an active lease of the session.
+func (s *state) busy(v *session) {
+	if v == nil {
+		return
+	}
+	v.active++
+	s.idle.remove(v)
+}
+
+// rested uncounts an active lease; the last one starts the idle clock of the session.
+func (s *state) rested(v *session, now instant) {
+	if v == nil {
+		return
+	}
+	v.active--
+	if v.active == 0 && s.sessions[v.id] == v {
+		v.idleSince = s.idleClock.read(now)
+		s.idle.add(v)
+	}
+}
+
+// forgetIdle ends the sessions that have been idle for too long.
+func (s *state) forgetIdle(now instant) {
+	clock := s.idleClock.read(now)
+	for v := range s.idle.all {
+		if v.idleSince.add(s.config.IdleTimeout) > clock {
+			return
+		}
+		s.endSession(v)
+	}
+}
+
+// end is DELETE sessions/{id} by the session's own sender; unknown sessions are gone already.
+func (s *state) end(id SessionID, sender SenderName) error {
+	v := s.sessions[id]
+	if v == nil {
+		return nil
+	}
+	if v.sender != sender {
+		return refuse(ReasonSessionForbidden, "sender", "the session belongs to another sender")
+	}
+	s.endSession(v)
+	return nil
+}
+
+// view explains a session's placement.
+func (s *state) view(id SessionID) (SessionView, error) {
+	v := s.sessions[id]
+	if v == nil {
+		return SessionView{}, refuse(ReasonSessionUnknown, "sessionID", "the router knows no such session: it never had a lease, has ended, or was idle too long")
+	}
+	out := SessionView{Session: v.id, Sender: v.sender, Active: v.active, Choice: v.choice.open()}
+	if v.home != nil {
+		out.Backend, out.Incarnation = v.home.Name, v.home.Incarnation
+		out.Choice.Chosen.Backend = v.home.Name
+	}
+	return out, nil
+}
+
+func (c choice) open() Choice {
+	return Choice{
+		Why: c.why.String(), Candidates: int64(c.candidates),
+		Chosen: c.chosen.score(""), RunnerUp: c.second.score(c.runnerUp),
+	}
+}
+
+func (t tally) score(name BackendName) Score {
+	return Score{Backend: name, Outstanding: int64(t.outstanding), Capacity: int64(t.capacity), Sessions: int64(t.sessions)}
+}

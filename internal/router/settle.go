@@ -1,0 +1,150 @@
+package router
+
+import (
+	"cmp"
+	"slices"
+)
+
+// cause is why an incarnation settles, in rising urgency; the zero value is that it does not.
+type cause uint8
+
+const (
+	settledCause cause = iota
+	// causeExcess: more than a tenth of its capacity is held.
+	causeExcess
+	// causeWaited: a fence, a drain, a rollout or an Ambiguous waits for it.
+	causeWaited
+)
+
+// excessShare is the part of a capacity that may be held before an incarnation settles.
+const excessShare = 10
+
+// settlingShare: at most one in this many members settles at once, and at least one.
+const settlingShare = 4
+
+// settling is how far an incarnation has come towards quiescence (5.3 c).
+type settling struct {
+	why cause
+	// want is why it should settle, whether or not it has a place.
+	want cause
+	// since orders those that wait for a place.
+	since instant
+	// stamp changes whenever something new could run there; an answer asked for under an
+	// older stamp proves nothing.
+	stamp uint64
+	// unknown: executions of earlier terms or other pools may run there (R11).
+	unknown bool
+	// windowsEnd is when the last start window of what is held or unknown closes.
+	windowsEnd instant
+	// baseline is each rank's clock in a snapshot read after the aborts; nil: not read.
+	baseline map[int]float64
+	// nextChore paces calls to the engine; nextAbort paces repeated aborts.
+	nextChore, nextAbort instant
+}
+
+// disturb forgets what was proven so far: something new may run on the incarnation.
+func (b *backend) disturb() {
+	b.settling.stamp++
+	b.settling.baseline = nil
+}
+
+// unproven reports whether something there is counted or feared without a client to answer.
+func (b *backend) unproven() bool { return b.held.n > 0 || b.settling.unknown }
+
+// quiet reports whether no lease can be granted there as things stand.
+func (b *backend) quiet() bool {
+	return b.retired || b.settling.why != settledCause || b.isolation != notIsolated ||
+		b.Drain == DrainMove || b.Drain == DrainAbort
+}
+
+// reviewSettling decides anew which incarnations settle, if anything has changed.
+func (s *state) reviewSettling(now instant) {
+	if !s.unsettled {
+		return
+	}
+	s.unsettled = false
+	var wanting []*backend
+	for _, b := range s.backends {
+		b.settling.want = s.causeOf(b)
+		switch {
+		case b.settling.want == settledCause:
+			b.settling.since = 0
+			s.setSettling(b, settledCause)
+		case b.retired || b.isolation != notIsolated:
+			s.setSettling(b, b.settling.want) // takes no leases anyway: no place needed
+		default:
+			b.settling.since = cmp.Or(b.settling.since, now)
+			wanting = append(wanting, b)
+		}
+	}
+	s.sharePlaces(wanting)
+}
+
+// sharePlaces lets at most a quarter of the members settle at once, those waited for first,
+// then the longest waiting.
+func (s *state) sharePlaces(wanting []*backend) {
+	slices.SortFunc(wanting, func(a, b *backend) int {
+		return cmp.Or(
+			cmp.Compare(b.settling.want, a.settling.want),
+			cmp.Compare(a.settling.since, b.settling.since),
+			cmp.Compare(a.Incarnation, b.Incarnation))
+	})
+	places := max(1, s.members/settlingShare)
+	for i, b := range wanting {
+		if i < places {
+			s.setSettling(b, b.settling.want)
+		} else {
+			s.setSettling(b, settledCause)
+		}
+	}
+}
+
+func (s *state) setSettling(b *backend, why cause) {
+	if b.settling.why == why {
+		return
+	}
+	b.settling.why = why
+	s.changed = true
+	s.refresh(b)
+}
+
+// causeOf is why b should settle.
+func (s *state) causeOf(b *backend) cause {
+	switch {
+	case !b.unproven():
+		return settledCause
+	case b.Drain == DrainMove || b.Drain == DrainAbort, b.Drain == DrainKeep && b.sessions == 0:
+		return causeWaited
+	case s.awaited(b):
+		return causeWaited
+	case b.capacity > 0 && b.heldExecutions*excessShare > b.capacity:
+		return causeExcess
+	default:
+		return settledCause
+	}
+}
+
+// awaited reports whether a fence or an Ambiguous waits for what is held or unknown on b.
+func (s *state) awaited(b *backend) bool {
+	if b.settling.unknown && s.fencing() {
+		return true
+	}
+	for l := range b.held.all {
+		if l.phase == phaseUncertain || l.outcome == Ambiguous {
+			return true
+		}
+		if v := s.senders[l.who.sender]; v != nil && v.Access == AccessFenced {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *state) fencing() bool {
+	for _, v := range s.senders {
+		if v.declared && v.Access == AccessFenced {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,112 @@
+package router
+
+import "time"
+
+// Takeover is what a new term knows of earlier ones.
+type Takeover struct {
+	// Windows is the largest start window that an earlier term granted under; 0 with First.
+	Windows time.Duration
+	// Failure is the pool's failure as status has it; nil: none.
+	Failure *Failure
+}
+
+// Lead begins a term, once it is written to status. Members whose Load is LoadUnknown carry
+// unknown load until 5.3 (b), (c) or (d) clears it.
+func (t *Table) Lead(term Term, past Takeover, now time.Time) {
+	s, at, leave := t.enter(now)
+	defer leave()
+	s.lead(term, instant(past.Windows), past.Failure, at)
+}
+
+// LeadUntil moves the end of leadership: no grant is made at or after until (R11). The zero
+// time means that leadership does not end.
+func (t *Table) LeadUntil(until, now time.Time) {
+	s, _, leave := t.enter(now)
+	defer leave()
+	s.authority.until = 0
+	if !until.IsZero() {
+		s.authority.until = max(1, t.at(until))
+	}
+	s.freed = true
+}
+
+// Apply takes a fleet over whole. An error names what is wrong with it, and nothing changes.
+func (t *Table) Apply(f Fleet, now time.Time) error {
+	s, at, leave := t.enter(now)
+	defer leave()
+	return s.apply(&f, at)
+}
+
+// Observe takes the prober's word about one incarnation.
+func (t *Table) Observe(o Observation, now time.Time) {
+	s, at, leave := t.enter(now)
+	defer leave()
+	s.observe(&o, at)
+}
+
+// Gone takes note that engine processes are known to have ended: the kubelet reported it, or a
+// person vouches for it. Unknown incarnations are ignored; saying it again changes nothing.
+func (t *Table) Gone(incarnations []Incarnation, now time.Time) {
+	s, at, leave := t.enter(now)
+	defer leave()
+	for _, inc := range incarnations {
+		s.gone(inc, at)
+	}
+}
+
+// FailureRecorded says that the failure of that request's execution is in status: the release
+// that caused it may now be answered.
+func (t *Table) FailureRecorded(id RequestID, now time.Time) {
+	s, _, leave := t.enter(now)
+	defer leave()
+	s.failureRecorded(id)
+}
+
+// IsolationRecorded says that the isolation of an incarnation is in status.
+func (t *Table) IsolationRecorded(inc Incarnation, now time.Time) {
+	s, _, leave := t.enter(now)
+	defer leave()
+	s.isolationRecorded(inc)
+}
+
+// Chores lists what the engines should be asked now, each at most every half second. Answers go
+// to AbortAnswered and LoadsRead; a call that failed is simply not answered.
+func (t *Table) Chores(now time.Time) []Chore {
+	s, at, leave := t.enter(now)
+	defer leave()
+	var out []Chore
+	for _, c := range s.chores(at) {
+		out = append(out, Chore{Incarnation: c.at.Incarnation, URL: c.at.URL, Abort: c.aborts, ReadLoads: c.reads, Stamp: c.stamp})
+	}
+	return out
+}
+
+// AbortAnswered says that the engine answered 200 to the aborts of those rids.
+func (t *Table) AbortAnswered(inc Incarnation, rids []RID, now time.Time) {
+	s, _, leave := t.enter(now)
+	defer leave()
+	s.abortAnswered(inc, rids)
+}
+
+// LoadsRead hands in the load snapshot that a chore with ReadLoads asked for, with its stamp.
+func (t *Table) LoadsRead(inc Incarnation, stamp uint64, ranks []RankLoad, now time.Time) {
+	s, at, leave := t.enter(now)
+	defer leave()
+	s.loadsRead(inc, stamp, ranks, at)
+}
+
+// Tick brings what happens by itself up to now: leases run out, records are forgotten. Call it
+// at least once a second.
+func (t *Table) Tick(now time.Time) {
+	s, at, leave := t.enter(now)
+	defer leave()
+	s.advance(at)
+}
+
+// Snapshot copies what the table knows.
+func (t *Table) Snapshot(now time.Time) Snapshot {
+	s, at, leave := t.enter(now)
+	defer leave()
+	s.advance(at)
+	return s.snapshot(t.began)
+}
