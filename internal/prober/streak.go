@@ -1,0 +1,201 @@
+package prober
+
+import "time"
+
+// mode is who decides whether the engine generates.
+type mode int
+
+const (
+	running mode = iota
+	pausedByUs
+)
+
+// kind is what can happen to a target.
+type kind int
+
+const (
+	// probeAnswered: the engine proved that it generates.
+	probeAnswered kind = iota
+	// probeFailed: it did not, and the connection was not refused.
+	probeFailed
+	// probeRefused: nobody listens.
+	probeRefused
+	// probeParked: it does not generate, and its scheduler answers.
+	probeParked
+	// budgetDue: time has passed since the last failure.
+	budgetDue
+	// wePause and weResume: this operator pauses the engine, or has let it go on.
+	wePause
+	weResume
+)
+
+// event is one thing that happened. All but wePause and weResume carry the stamp of the state
+// from which they started.
+type event struct {
+	kind    kind
+	stamp   uint64
+	message string
+	// capacity and version are what an answered probe read; 0 and empty if it could not.
+	capacity int64
+	version  string
+}
+
+// rule is when failing is enough.
+type rule struct {
+	threshold int           // consecutive failed probes; below 1 counts as 1
+	budget    time.Duration // of continuous failing; 0: no such limit
+}
+
+// state is all that is remembered of a target. It is a value: next returns a new one.
+type state struct {
+	stamp    uint64
+	mode     mode
+	verdict  Verdict
+	reason   Reason
+	message  string
+	failures int // consecutive failed or refused probes
+
+	// spent is the time of failing that has been counted; since is where the part that has not
+	// begins, zero while the clock stands still.
+	spent time.Duration
+	since time.Time
+
+	capacity  int64
+	version   string
+	confirmed bool
+}
+
+func newState() state {
+	return state{reason: ReasonNotProbed, message: "the engine has not been probed yet"}
+}
+
+// next is the whole rule of health: what becomes of a target when e happens at now. An event
+// that started under another stamp, and a probe that lands in a pause, change nothing; the caller
+// recognises that by an equal state.
+func next(s state, e event, r rule, now time.Time) state {
+	switch e.kind {
+	case wePause:
+		return s.pause(now)
+	case weResume:
+		return s.resume(now)
+	case probeAnswered, probeFailed, probeRefused, probeParked, budgetDue:
+	}
+	if e.stamp != s.stamp || s.mode == pausedByUs {
+		return s
+	}
+	switch e.kind {
+	case probeAnswered:
+		return s.answered(e)
+	case probeParked:
+		return s.parked(e, now)
+	case budgetDue:
+		return s.judged(r, now)
+	case probeFailed, probeRefused, wePause, weResume:
+	}
+	return s.failed(e, now).judged(r, now)
+}
+
+// pause stops the budget and makes every probe in flight stale. The weights may change from here
+// on, so that the version must be read again afterwards.
+func (s state) pause(now time.Time) state {
+	if s.mode == pausedByUs {
+		return s
+	}
+	s.stamp++
+	s.mode = pausedByUs
+	s.confirmed = false
+	return s.stopClock(now)
+}
+
+// resume lets the budget run on from where it stood, if the engine was failing.
+func (s state) resume(now time.Time) state {
+	if s.mode == running {
+		return s
+	}
+	s.stamp++
+	s.mode = running
+	if s.failures > 0 && s.verdict != SuspectedPaused {
+		s.since = now
+	}
+	return s
+}
+
+func (s state) answered(e event) state {
+	// A version that was not read now still holds if nothing happened since it was.
+	holds := s.verdict == Healthy && s.confirmed
+	s.verdict, s.reason, s.message = Healthy, ReasonProbeSucceeded, "the engine generates"
+	s.failures, s.spent, s.since = 0, 0, time.Time{}
+	if e.capacity > 0 {
+		s.capacity = e.capacity
+	}
+	if e.version != "" {
+		s.version, s.confirmed = e.version, true
+		return s
+	}
+	s.confirmed = holds
+	s.reason, s.message = ReasonVersionUnread, e.message
+	return s
+}
+
+// parked neither spends nor refunds: the engine shows that it lives, not that it works.
+func (s state) parked(e event, now time.Time) state {
+	s.verdict, s.reason, s.message = SuspectedPaused, ReasonSuspectedPaused, e.message
+	s.confirmed = false
+	return s.stopClock(now)
+}
+
+// failed counts one failed probe. Short of the rule it leaves the verdict, but for a refusal.
+func (s state) failed(e event, now time.Time) state {
+	s.failures++
+	if s.since.IsZero() {
+		s.since = now
+	}
+	s.message = e.message
+	switch {
+	case s.verdict == Unhealthy:
+	case e.kind == probeRefused:
+		s.verdict, s.reason, s.confirmed = Refused, ReasonConnectionRefused, false
+	default:
+		s.reason = ReasonProbeFailed
+	}
+	return s
+}
+
+// judged turns a target Unhealthy once the rule is met. The reason stays the one that was first,
+// so that a condition does not change while the problem does not.
+func (s state) judged(r rule, now time.Time) state {
+	if s.verdict == Unhealthy || s.failures == 0 {
+		return s
+	}
+	switch {
+	case s.failures >= max(r.threshold, 1):
+		s.reason = ReasonFailureThreshold
+	case r.budget > 0 && s.failingFor(now) >= r.budget:
+		s.reason = ReasonBudgetSpent
+	default:
+		return s
+	}
+	s.verdict, s.confirmed = Unhealthy, false
+	return s
+}
+
+// failingFor is how long the target has been failing, without the time in which its clock stood.
+func (s state) failingFor(now time.Time) time.Duration {
+	if s.since.IsZero() {
+		return s.spent
+	}
+	return s.spent + now.Sub(s.since)
+}
+
+func (s state) stopClock(now time.Time) state {
+	s.spent, s.since = s.failingFor(now), time.Time{}
+	return s
+}
+
+// budgetIn is how long from now the budget lasts. It is false if no budget is being spent.
+func (s state) budgetIn(r rule, now time.Time) (time.Duration, bool) {
+	if s.since.IsZero() || s.verdict == Unhealthy || r.budget <= 0 {
+		return 0, false
+	}
+	return max(r.budget-s.failingFor(now), 0), true
+}
