@@ -10,6 +10,18 @@ const (
 	pausedByUs
 )
 
+// clock is whether failing is being timed.
+type clock int
+
+const (
+	// clockStopped: the engine is not failing, or shows that it lives.
+	clockStopped clock = iota
+	// clockRunning: it is failing.
+	clockRunning
+	// clockHeld: it was failing when we paused it; the clock runs on from the resume.
+	clockHeld
+)
+
 // kind is what can happen to a target.
 type kind int
 
@@ -56,7 +68,8 @@ type state struct {
 	failures int // consecutive failed or refused probes
 
 	// spent is the time of failing that has been counted; since is where the part that has not
-	// begins, zero while the clock stands still.
+	// begins, meaningful while the clock runs.
+	clock clock
 	spent time.Duration
 	since time.Time
 
@@ -104,7 +117,12 @@ func (s state) pause(now time.Time) state {
 	s.stamp++
 	s.mode = pausedByUs
 	s.confirmed = false
-	return s.stopClock(now)
+	if s.clock == clockStopped {
+		return s
+	}
+	s = s.stopClock(now)
+	s.clock = clockHeld
+	return s
 }
 
 // resume lets the budget run on from where it stood, if the engine was failing.
@@ -114,8 +132,8 @@ func (s state) resume(now time.Time) state {
 	}
 	s.stamp++
 	s.mode = running
-	if s.failures > 0 && s.verdict != SuspectedPaused {
-		s.since = now
+	if s.clock == clockHeld {
+		s.clock, s.since = clockRunning, now
 	}
 	return s
 }
@@ -124,7 +142,7 @@ func (s state) answered(e event) state {
 	// A version that was not read now still holds if nothing happened since it was.
 	holds := s.verdict == Healthy && s.confirmed
 	s.verdict, s.reason, s.message = Healthy, ReasonProbeSucceeded, "the engine generates"
-	s.failures, s.spent, s.since = 0, 0, time.Time{}
+	s.failures, s.clock, s.spent = 0, clockStopped, 0
 	if e.capacity > 0 {
 		s.capacity = e.capacity
 	}
@@ -147,8 +165,8 @@ func (s state) parked(e event, now time.Time) state {
 // failed counts one failed probe. Short of the rule it leaves the verdict, but for a refusal.
 func (s state) failed(e event, now time.Time) state {
 	s.failures++
-	if s.since.IsZero() {
-		s.since = now
+	if s.clock == clockStopped {
+		s.clock, s.since = clockRunning, now
 	}
 	s.message = e.message
 	switch {
@@ -181,20 +199,20 @@ func (s state) judged(r rule, now time.Time) state {
 
 // failingFor is how long the target has been failing, without the time in which its clock stood.
 func (s state) failingFor(now time.Time) time.Duration {
-	if s.since.IsZero() {
+	if s.clock != clockRunning {
 		return s.spent
 	}
 	return s.spent + now.Sub(s.since)
 }
 
 func (s state) stopClock(now time.Time) state {
-	s.spent, s.since = s.failingFor(now), time.Time{}
+	s.spent, s.clock = s.failingFor(now), clockStopped
 	return s
 }
 
 // budgetIn is how long from now the budget lasts. It is false if no budget is being spent.
 func (s state) budgetIn(r rule, now time.Time) (time.Duration, bool) {
-	if s.since.IsZero() || s.verdict == Unhealthy || r.budget <= 0 {
+	if s.clock != clockRunning || s.verdict == Unhealthy || r.budget <= 0 {
 		return 0, false
 	}
 	return max(r.budget-s.failingFor(now), 0), true

@@ -75,6 +75,10 @@ func TestTheRuleOfHealth(t *testing.T) {
 			{0, probeAnswered, Healthy}, {1, probeFailed, Healthy}, {5, wePause, Healthy}, {605, weResume, Healthy},
 			{610, probeFailed, Healthy}, {611, probeFailed, Unhealthy},
 		}},
+		"the clock of a failure after a suspected pause runs on after a pause of ours": {rule{10, 10 * time.Second}, []step{
+			{0, probeParked, SuspectedPaused}, {5, probeFailed, SuspectedPaused}, {10, wePause, SuspectedPaused},
+			{60, weResume, SuspectedPaused}, {64, budgetDue, SuspectedPaused}, {65, budgetDue, Unhealthy},
+		}},
 		"failures that land in our pause are ignored": {usual, []step{
 			{0, probeAnswered, Healthy}, {1, wePause, Healthy}, {2, probeFailed, Healthy}, {3, probeRefused, Healthy},
 			{4, probeFailed, Healthy}, {5, probeParked, Healthy}, {6, weResume, Healthy}, {7, probeFailed, Healthy},
