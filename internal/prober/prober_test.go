@@ -176,6 +176,21 @@ func TestAResumeProbesAtOnce(t *testing.T) {
 	})
 }
 
+func TestAPauseCutsTheProbeUnderWay(t *testing.T) {
+	inBubble(t, func(t *testing.T, w world) {
+		w.net.set("a:30000", hung)
+		w.Set("p", []Target{aTarget(t, "a")})
+		pass(2 * time.Second)
+		_ = w.Pause(a)
+		w.net.set("a:30000", generating("v"))
+		_ = w.Resume(a)
+		pass(2 * time.Second)
+		if got := w.Latest("p")["a"]; got.Verdict != Healthy {
+			t.Errorf("the loop still waits for a probe that cannot count: %+v", got)
+		}
+	})
+}
+
 func TestAResumeOfARunningEngineDisturbsNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, w world) {
 		w.net.set("a:30000", generating("v"))

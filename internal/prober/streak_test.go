@@ -224,7 +224,8 @@ func TestUnhealthyComesExactlyByTheRule(t *testing.T) {
 			"wait": func(t *rapid.T) { now = now.Add(time.Duration(rapid.IntRange(1, 30).Draw(t, "s")) * time.Second) },
 			"probe": func(t *rapid.T) {
 				if s.mode == running {
-					take(event{kind: anyProbe.Draw(t, "kind"), stamp: s.stamp})
+					v := rapid.SampledFrom([]string{"", "v1", "v2"}).Draw(t, "version")
+					take(event{kind: anyProbe.Draw(t, "kind"), stamp: s.stamp, version: v})
 				}
 			},
 			"pause or resume": func(t *rapid.T) {
