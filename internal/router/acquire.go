@@ -125,13 +125,14 @@ func (s *state) admitSender(r *Request) error {
 
 // place finds the backend and counts the lease there, in one step.
 func (s *state) place(r *Request, now instant) (Grant, error) {
-	home, c, err := s.choose(r)
+	home, c, err := s.choose(r, now)
 	if err != nil {
 		return Grant{}, err
 	}
 	v := s.openSession(r.Session, r.Sender)
 	if v != nil && v.home != home {
-		s.moveHome(v, home, c)
+		s.joinGroup(v, r.Group)
+		s.moveHome(v, home, c, now)
 	}
 	l := &lease{id: r.ID, who: r.identity(), rid: s.newRID(), session: v, version: s.versionAt(home), term: s.term, place: -1}
 	s.enter(l, home, now)

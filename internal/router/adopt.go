@@ -20,7 +20,11 @@ func (s *state) adopt(c *Claim, now instant) (*lease, error) {
 		s.hold(l, phaseOrphaned, now)
 		return l, nil
 	}
-	l.session = s.adoptSession(c, b)
+	l.session = s.adoptSession(c, b, now)
+	if c.Version != "" && b.seen.Version != "" && c.Version != b.seen.Version {
+		l.span = spanMixed
+	}
+	b.estimate = max(0, b.estimate-c.Executions) // it is known now, no longer guessed
 	s.enter(l, b, now)
 	return l, nil
 }
@@ -38,7 +42,7 @@ func (s *state) backendOf(c *Claim, now instant) *backend {
 }
 
 // adoptSession makes the token's backend the home of a session unknown here.
-func (s *state) adoptSession(c *Claim, b *backend) *session {
+func (s *state) adoptSession(c *Claim, b *backend, now instant) *session {
 	if v := s.sessions[c.Session]; v != nil {
 		if v.sender != c.Sender {
 			return nil
@@ -46,8 +50,8 @@ func (s *state) adoptSession(c *Claim, b *backend) *session {
 		return v
 	}
 	v := s.openSession(c.Session, c.Sender)
-	if !b.retired {
-		s.moveHome(v, b, s.explain(whyAdopted, b, -1))
+	if v != nil && !b.retired {
+		s.moveHome(v, b, s.explain(whyAdopted, b, -1), now)
 	}
 	return v
 }

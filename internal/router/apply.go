@@ -96,7 +96,7 @@ func (s *state) applyMember(m Member, now instant) {
 	}
 	m.Load = b.Load
 	b.Member, b.retired = m, false
-	b.running.set(m.Engine == EngineRunning, now)
+	b.running.set(b.generates(), now)
 	b.capacity = b.effectiveCapacity()
 	s.refresh(b)
 }
@@ -142,9 +142,11 @@ func (s *state) observe(o *Observation, now instant) {
 	if o.Capacity == 0 {
 		b.seen.Capacity = last.Capacity
 	}
-	if last.Health != o.Health || last.Version != o.Version || last.Capacity != b.seen.Capacity {
+	if last.Health != o.Health || last.Reason != o.Reason || last.Version != o.Version || last.Capacity != b.seen.Capacity {
 		s.changed, s.unsettled = true, true
 	}
+	b.running.set(b.generates(), now)
+	b.guess(o.EngineTotal)
 	b.capacity = b.effectiveCapacity()
 	s.refresh(b)
 	s.reviewSettling(now)

@@ -21,6 +21,10 @@ type backend struct {
 	// slot is the index in state.loads, or -1 while no new session may come.
 	slot int
 
+	// nameHash places the backend for ConsistentHash; by name, so that a new incarnation
+	// draws the sessions of the one that it follows.
+	nameHash uint64
+
 	seen Observation
 	// reported is the last version that the engine gave, outages notwithstanding.
 	reported   Version
@@ -29,9 +33,11 @@ type backend struct {
 
 	outstanding    int64
 	heldExecutions int64
-	sessions       int64
-	active         list[lease]
-	held           list[lease]
+	// estimate is what the engine seems to run beyond outstanding, while load is unknown.
+	estimate int64
+	sessions int64
+	active   list[lease]
+	held     list[lease]
 
 	settling  settling
 	isolation isolation
@@ -60,7 +66,7 @@ const (
 )
 
 func newBackend(m Member, now instant) *backend {
-	b := &backend{Member: m, slot: -1}
+	b := &backend{Member: m, slot: -1, nameHash: fnv(string(m.Name))}
 	b.active.link, b.held.link = leaseLinks, leaseLinks
 	b.running.set(m.Engine == EngineRunning, now)
 	b.capacity = b.effectiveCapacity()
@@ -119,6 +125,12 @@ func versionReason(confirmed, published, target Version) string {
 	}
 }
 
+// generates reports whether the engine makes progress as far as anybody knows: neither we nor
+// someone else has paused it, and its weights are not being replaced.
+func (b *backend) generates() bool {
+	return b.Engine == EngineRunning && b.seen.Health != SuspectedPaused
+}
+
 // drained: nothing counted, no unknown load; with Keep, nobody at home either, since those
 // at home come back for their next turn.
 func (b *backend) drained() bool {
@@ -138,4 +150,20 @@ func (b *backend) reload(v Version) {
 		}
 	}
 	b.reported = v
+}
+
+// guess sets the estimate from the engine's own total (negative: not read). It matters only
+// while load is unknown; placement weighs it, the ledger never does.
+func (b *backend) guess(engineTotal int64) {
+	switch {
+	case !b.settling.unknown:
+		b.estimate = 0
+	case engineTotal >= 0:
+		b.estimate = max(0, engineTotal-b.outstanding)
+	}
+}
+
+// entry is what placement compares of b.
+func (b *backend) entry() load {
+	return load{b.outstanding + b.estimate, b.capacity, b.sessions, b.lastChosen, b}
 }

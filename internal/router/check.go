@@ -60,7 +60,7 @@ func (s *state) checkMirror() error {
 			continue
 		}
 		open++
-		if want := (load{b.outstanding, b.capacity, b.sessions, b.lastChosen, b}); s.loads[b.slot] != want {
+		if want := b.entry(); s.loads[b.slot] != want {
 			return fmt.Errorf("backend %s: mirror %+v, want %+v", inc, s.loads[b.slot], want)
 		}
 	}

@@ -76,8 +76,7 @@ func (b *backend) repeatAborts() {
 // provable reports whether a load snapshot read now can count towards quiescence: nothing can
 // be granted there, every start window has closed and the engine runs.
 func (b *backend) provable(now instant) bool {
-	return b.unproven() && b.quiet() && now >= b.settling.windowsEnd && b.Engine == EngineRunning &&
-		b.seen.Health != SuspectedPaused
+	return b.unproven() && b.quiet() && now >= b.settling.windowsEnd && b.generates()
 }
 
 // abortAnswered notes that the engine took the aborts.

@@ -78,6 +78,8 @@ type Config struct {
 	AdmissionPercent int64
 	// Mode is the affinity mode; empty: Sticky.
 	Mode AffinityMode
+	// Moving is the rule of Rebalance; looked at in that mode only.
+	Moving Moving
 	// AfterPublish: empty: KeepHomes.
 	AfterPublish AfterPublish
 	// IdleTimeout forgets a session that long after its last lease ended.
@@ -98,10 +100,28 @@ type Config struct {
 	Certainty time.Duration
 }
 
+// Moving says when Rebalance moves a session from an admissible home, at a turn boundary.
+type Moving struct {
+	// MarginPercent is how much heavier the home must be than the best backend, per capacity.
+	MarginPercent int64
+	// CoolDown is the least time between two moves of a session.
+	CoolDown time.Duration
+	// PrefillTokensPerSecond is how fast an engine prefills the context again after a move.
+	PrefillTokensPerSecond int64
+	// StepPerExecution is what each further execution adds to an engine's decode step.
+	StepPerExecution time.Duration
+}
+
+// DefaultMoving uses the figures of a published engine model: prefill of 8,000 tokens a second,
+// a decode step that grows by 0.35 ms with each running execution.
+func DefaultMoving() Moving {
+	return Moving{MarginPercent: 20, CoolDown: time.Minute, PrefillTokensPerSecond: 8000, StepPerExecution: 350 * time.Microsecond}
+}
+
 // DefaultConfig returns the defaults of the resource (design: spec.routing, spec.leases).
 func DefaultConfig() Config {
 	return Config{
-		Policy: LeastOutstanding, Mode: Sticky, AfterPublish: KeepHomes, OnAmbiguous: FailPool,
+		Policy: LeastOutstanding, Mode: Sticky, Moving: DefaultMoving(), AfterPublish: KeepHomes, OnAmbiguous: FailPool,
 		IdleTimeout: 2 * time.Hour, MaxSessions: 1_000_000, MaxRequests: 1_000_000,
 		TTL: 2 * time.Minute, StartWindow: 30 * time.Second, Retention: 15 * time.Minute,
 		Certainty: time.Minute,
@@ -135,6 +155,10 @@ func (c Config) validateShares() error {
 		return fmt.Errorf("GroupSlackPercent %d: must not be negative", c.GroupSlackPercent)
 	case c.AdmissionPercent < 0:
 		return fmt.Errorf("AdmissionPercent %d: must not be negative", c.AdmissionPercent)
+	case c.Mode == Rebalance && (c.Moving.MarginPercent < 0 || c.Moving.CoolDown < 0):
+		return fmt.Errorf("Moving: margin %d %% and cool-down %v must not be negative", c.Moving.MarginPercent, c.Moving.CoolDown)
+	case c.Mode == Rebalance && (c.Moving.PrefillTokensPerSecond <= 0 || c.Moving.StepPerExecution < 0):
+		return fmt.Errorf("Moving: PrefillTokensPerSecond %d must be positive, StepPerExecution %v not negative", c.Moving.PrefillTokensPerSecond, c.Moving.StepPerExecution)
 	}
 	return nil
 }

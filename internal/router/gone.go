@@ -26,6 +26,7 @@ func (s *state) quiesce(b *backend, now instant) {
 	}
 	b.settling.unknown = false
 	b.settling.windowsEnd = 0
+	b.estimate = 0
 	b.isolation = notIsolated
 	b.disturb()
 	s.unsettled, s.changed, s.fates, s.freed = true, true, true, true

@@ -71,9 +71,17 @@ func (l *lease) claim(pool PoolUID) Claim {
 	}
 }
 
+// shownFate: what is lost on a paused engine cannot resolve before the engine runs (R10).
+func (l *lease) shownFate() Fate {
+	if l.phase == phaseLost && l.fate == FatePending && !l.at.generates() {
+		return FateUnresolved
+	}
+	return l.fate
+}
+
 // refusal is what an acquire or renew of a lease that is no longer active gets.
 func (l *lease) refusal(epoch Epoch) *Refusal {
-	r := &Refusal{Outcome: l.outcome, Fate: l.fate}
+	r := &Refusal{Outcome: l.outcome, Fate: l.shownFate()}
 	switch {
 	case l.outcome != OutcomeNone:
 		r.Reason, r.Detail = ReasonLeaseEnded, "this request has ended; use a new requestID for a new request"
@@ -87,7 +95,7 @@ func (l *lease) refusal(epoch Epoch) *Refusal {
 
 // ending is what a release of l answers; what failed or isolated is told once it is in status.
 func (l *lease) ending(failureInStatus bool) Ending {
-	e := Ending{Outcome: l.outcome, Fate: l.fate, Mixed: l.span == spanMixed, Settled: true}
+	e := Ending{Outcome: l.outcome, Fate: l.shownFate(), Mixed: l.span == spanMixed, Settled: true}
 	if l.outcome != Ambiguous {
 		return e
 	}
@@ -98,7 +106,7 @@ func (l *lease) ending(failureInStatus bool) Ending {
 		e.Settled = l.at.isolation == isolatedRecorded
 	case FateFailed:
 		e.Settled = failureInStatus
-	case FateNone, FateDead:
+	case FateNone, FateDead, FateUnresolved:
 	}
 	return e
 }

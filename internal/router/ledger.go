@@ -63,7 +63,7 @@ func (s *state) takeBack(l *lease, now instant) {
 func (s *state) outstanding(b *backend, by int64) {
 	b.outstanding += by
 	if b.slot >= 0 {
-		s.loads[b.slot].outstanding = b.outstanding
+		s.loads[b.slot].outstanding = b.outstanding + b.estimate
 	}
 }
 
@@ -114,6 +114,6 @@ func (s *state) refresh(b *backend) {
 		s.loads, b.slot = s.loads[:end], -1
 	}
 	if b.slot >= 0 {
-		s.loads[b.slot] = load{b.outstanding, b.capacity, b.sessions, b.lastChosen, b}
+		s.loads[b.slot] = b.entry()
 	}
 }

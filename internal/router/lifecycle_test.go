@@ -29,7 +29,7 @@ func TestAmbiguousExecutionIsDeadOnceItsEngineIsProvenQuiet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := tab.Release(g.Claim, Ambiguous, "", t0)
+	e, err := tab.Release(g.Claim, Ambiguous, Reply{}, t0)
 	if err != nil || e.Settled {
 		t.Fatal(e, err)
 	}
@@ -47,7 +47,7 @@ func TestAmbiguousExecutionIsDeadOnceItsEngineIsProvenQuiet(t *testing.T) {
 			}
 		}
 	}
-	e, err = tab.Release(g.Claim, Ambiguous, "", t0.Add(5*time.Second))
+	e, err = tab.Release(g.Claim, Ambiguous, Reply{}, t0.Add(5*time.Second))
 	if err != nil || e.Fate != FateDead {
 		t.Fatal(e, err)
 	}

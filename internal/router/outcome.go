@@ -38,6 +38,8 @@ const (
 	FateNone Fate = ""
 	// FatePending: it may still run; it stays counted.
 	FatePending Fate = "Pending"
+	// FateUnresolved: lost while its engine is paused; nothing can be known until it runs.
+	FateUnresolved Fate = "Unresolved"
 	// FateDead: it is known to be gone; the turn may be made again under a new id.
 	FateDead Fate = "Dead"
 	// FateIsolated: it could not be made certain; its incarnation takes no leases.

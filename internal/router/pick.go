@@ -2,8 +2,8 @@ package router
 
 // choose finds the backend of a request: the session's home while it serves, else the last
 // backend that the client names for a session unknown here, else the policy's pick.
-func (s *state) choose(r *Request) (*backend, choice, error) {
-	b, c, err := s.candidate(r)
+func (s *state) choose(r *Request, now instant) (*backend, choice, error) {
+	b, c, err := s.candidate(r, now)
 	if err != nil {
 		return nil, choice{}, err
 	}
@@ -13,21 +13,35 @@ func (s *state) choose(r *Request) (*backend, choice, error) {
 	return b, c, nil
 }
 
-func (s *state) candidate(r *Request) (*backend, choice, error) {
+func (s *state) candidate(r *Request, now instant) (*backend, choice, error) {
 	v := s.sessions[r.Session]
 	if v != nil && s.keepsHome(v) {
-		return v.home, v.choice, nil
+		return s.homeOrBetter(v, r, now)
 	}
 	if v == nil {
 		if b := s.named(r); b != nil {
 			return b, s.explain(whyLastBackend, b, -1), nil
 		}
 	}
-	best, second := s.leastOutstanding(r.Executions)
+	best, second := s.byPolicy(r)
 	if best < 0 {
 		return nil, choice{}, refuse(ReasonNoBackend, "", "no backend is admissible now: see the pool's status for the reason of each")
 	}
+	if b := s.besideSiblings(r, best); b != nil {
+		return b, s.explain(whyGroup, b, best), nil
+	}
 	return s.loads[best].at, s.explain(whyPlaced, s.loads[best].at, second), nil
+}
+
+// homeOrBetter is the home, unless Rebalance moves the session.
+func (s *state) homeOrBetter(v *session, r *Request, now instant) (*backend, choice, error) {
+	if s.config.Mode == Rebalance {
+		best, second := s.leastOutstanding(r.Executions)
+		if best >= 0 && s.mayMove(v, &s.loads[best], r.Executions, now) {
+			return s.loads[best].at, s.explain(whyRebalanced, s.loads[best].at, second), nil
+		}
+	}
+	return v.home, v.choice, nil
 }
 
 // full: n more would exceed the admission limit. An idle backend takes a request of any size,

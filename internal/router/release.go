@@ -59,7 +59,7 @@ func (s *state) poolState(name SenderName) PoolState {
 
 // release ends a lease with the outcome that its client reports. The first outcome stands:
 // saying it again is answered alike, another one is a conflict (R3).
-func (s *state) release(c *Claim, o Outcome, reply Version, now instant) (Ending, error) {
+func (s *state) release(c *Claim, o Outcome, reply Reply, now instant) (Ending, error) {
 	s.advance(now)
 	l, err := s.locate(c, now)
 	if err != nil {
@@ -77,12 +77,10 @@ func (s *state) release(c *Claim, o Outcome, reply Version, now instant) (Ending
 }
 
 // conclude applies the first outcome of a lease.
-func (s *state) conclude(l *lease, o Outcome, reply Version, now instant) {
+func (s *state) conclude(l *lease, o Outcome, reply Reply, now instant) {
 	l.outcome, l.windowEnd = o, 0
 	s.totals.Released[o]++
-	if reply != "" && l.version != "" && reply != l.version && l.span == spanOne {
-		s.totals.VersionMismatches++
-	}
+	s.learn(l, reply)
 	to, ok := l.phase.next(eventOf(o))
 	switch {
 	case !ok: // ended before as gone: the fate is known already
@@ -93,6 +91,17 @@ func (s *state) conclude(l *lease, o Outcome, reply Version, now instant) {
 		s.beginUncertainty(l, to, now)
 	}
 	s.fates = true
+}
+
+// learn keeps what a reply says about the session and the weights.
+func (s *state) learn(l *lease, r Reply) {
+	s.totals.OutputTokens += r.OutputTokens
+	if r.Version != "" && l.version != "" && r.Version != l.version && l.span == spanOne {
+		s.totals.VersionMismatches++
+	}
+	if l.session != nil {
+		l.session.learn(r)
+	}
 }
 
 // beginUncertainty holds a lease whose client cannot say how it ended; for Ambiguous the
@@ -126,7 +135,7 @@ func (s *state) forgo(r *Request, now instant) (Ending, error) {
 		}
 		return l.ending(true), nil
 	}
-	s.conclude(l, NotSent, "", now)
+	s.conclude(l, NotSent, Reply{}, now)
 	return l.ending(true), nil
 }
 

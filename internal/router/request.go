@@ -122,6 +122,30 @@ const (
 	Started
 )
 
+// Reply is what the client saw of the engine's reply, said on release. All of it is optional.
+type Reply struct {
+	// Version is meta_info.weight_version.
+	Version Version
+	// PromptTokens is meta_info.prompt_tokens: the context that a move would prefill again.
+	PromptTokens int64
+	// OutputTokens is meta_info.completion_tokens, summed over the executions.
+	OutputTokens int64
+}
+
+// Validate names the first field out of bounds.
+func (r *Reply) Validate() error {
+	const most = 1 << 40
+	switch {
+	case len(r.Version) > 256:
+		return refuse(ReasonInvalid, "weightVersion", "weightVersion is longer than 256 bytes")
+	case r.PromptTokens < 0 || r.PromptTokens > most:
+		return refuse(ReasonInvalid, "promptTokens", "promptTokens must be between 0 and 2^40")
+	case r.OutputTokens < 0 || r.OutputTokens > most:
+		return refuse(ReasonInvalid, "outputTokens", "outputTokens must be between 0 and 2^40")
+	}
+	return nil
+}
+
 // Renewal answers a renew.
 type Renewal struct {
 	TTL         time.Duration

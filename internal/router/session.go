@@ -13,6 +13,23 @@ type session struct {
 	// published counts the publications seen when the home was chosen.
 	published int64
 	choice    choice
+	group     *group
+	// context is what the last reply's prompt and output add up to, in tokens; outputs and
+	// turns give the mean output of a turn.
+	context, outputs int64
+	turns            int32
+	// movedAt is when the home was last chosen.
+	movedAt instant
+}
+
+// learn takes note of a reply's size.
+func (v *session) learn(r Reply) {
+	if r.OutputTokens == 0 && r.PromptTokens == 0 {
+		return
+	}
+	v.context = max(v.context, r.PromptTokens+r.OutputTokens)
+	v.outputs += r.OutputTokens
+	v.turns++
 }
 
 // choice is Choice, packed: a million sessions keep one each.
@@ -59,16 +76,16 @@ func (s *state) openSession(id SessionID, sender SenderName) *session {
 }
 
 // moveHome gives a session its home.
-func (s *state) moveHome(v *session, to *backend, c choice) {
-	if v == nil {
-		return
-	}
+func (s *state) moveHome(v *session, to *backend, c choice, now instant) {
 	if v.home != nil {
 		s.resident(v.home, -1)
 		s.totals.Moves++
 	}
-	v.home, v.choice, v.published = to, c, s.publications
+	v.home, v.choice, v.published, v.movedAt = to, c, s.publications, now
 	s.resident(to, 1)
+	if v.group != nil {
+		v.group.home = to
+	}
 }
 
 // endSession forgets a session; its leases live on.
@@ -78,6 +95,7 @@ func (s *state) endSession(v *session) {
 		v.home = nil
 	}
 	s.idle.remove(v)
+	s.leaveGroup(v)
 	if s.sessions[v.id] == v {
 		delete(s.sessions, v.id)
 	}

@@ -40,6 +40,9 @@ type BackendSnapshot struct {
 	// Held is the part of Outstanding for which no client answers (lost, orphaned, ...).
 	Held     int64
 	Sessions int64
+	// Estimate is what the engine runs beyond Outstanding, a guess for placement while
+	// UnknownLoad holds.
+	Estimate int64
 	// UnknownLoad: executions of earlier terms may run there (R11).
 	UnknownLoad bool
 	Settling    bool
@@ -83,6 +86,7 @@ type Totals struct {
 	WithoutAffinity   int64
 	Moves             int64
 	VersionMismatches int64
+	OutputTokens      int64
 	// Released counts first releases by outcome.
 	Released map[Outcome]int64
 	// Refused counts refusals of acquire by reason.

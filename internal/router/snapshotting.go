@@ -51,7 +51,7 @@ func (s *state) snapshotOf(b *backend) BackendSnapshot {
 	return BackendSnapshot{
 		Name: b.Name, Incarnation: b.Incarnation, URL: b.URL, Retired: b.retired, Admissible: reason == "", Reason: reason,
 		Health: b.seen.Health, Drain: b.Drain, Engine: b.Engine, Capacity: b.capacity, Outstanding: b.outstanding,
-		Held: b.heldExecutions, Sessions: b.sessions, UnknownLoad: b.settling.unknown,
+		Held: b.heldExecutions, Sessions: b.sessions, Estimate: b.estimate, UnknownLoad: b.settling.unknown,
 		Settling: b.settling.why != settledCause, Isolated: b.isolation != notIsolated,
 		IsolationRecorded: b.isolation == isolatedRecorded, Drained: b.drained(), Version: b.seen.Version,
 	}

@@ -27,6 +27,7 @@ type state struct {
 
 	senders  map[SenderName]*sender
 	sessions map[SessionID]*session
+	groups   map[GroupID]*group
 	idle     list[session]
 	// idleClock stands still while leasing is held or an engine is paused or updating (R10).
 	idleClock stopwatch
@@ -72,7 +73,7 @@ func newState(pool PoolUID, newRID func() RID) *state {
 	s := &state{
 		pool: pool, newRID: newRID, config: DefaultConfig(), leasing: LeasingOpen,
 		backends: map[Incarnation]*backend{}, senders: map[SenderName]*sender{},
-		sessions: map[SessionID]*session{}, leases: map[RequestID]*lease{},
+		sessions: map[SessionID]*session{}, groups: map[GroupID]*group{}, leases: map[RequestID]*lease{},
 		uncertain: map[*lease]struct{}{},
 		totals:    Totals{Released: map[Outcome]int64{}, Refused: map[Reason]int64{}},
 	}

@@ -162,13 +162,15 @@ func (t *Table) Renew(c Claim, begun Start, now time.Time) (Renewal, error) {
 	return s.renew(&c, begun, at)
 }
 
-// Release ends a lease with the outcome that its client reports, and the weight version of the
-// engine's reply (empty: none was seen). For Ambiguous the Ending may not be settled; see
+// Release ends a lease with the outcome that its client reports and what it saw of the reply. For Ambiguous the Ending may not be settled; see
 // AwaitFate. Refusals: Invalid, RequestConflict, LeaseUnknown, StaleEpoch, PoolNotFound,
 // NoLeader.
-func (t *Table) Release(c Claim, o Outcome, reply Version, now time.Time) (Ending, error) {
+func (t *Table) Release(c Claim, o Outcome, reply Reply, now time.Time) (Ending, error) {
 	if !ValidOutcome(o) {
 		return Ending{}, refuse(ReasonInvalid, "outcome", "outcome must be Succeeded, Aborted, NotSent, Rejected, Cancelled or Ambiguous")
+	}
+	if err := reply.Validate(); err != nil {
+		return Ending{}, err
 	}
 	s, at, leave := t.enter(now)
 	defer leave()
