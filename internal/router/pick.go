@@ -69,14 +69,17 @@ func (s *state) named(r *Request) *backend {
 }
 
 // leastOutstanding returns the indexes in loads of the best and the second best backend for n
-// more executions, -1 where there is none (R1).
+// more executions, -1 where there is none (R1). Most backends lose to the second best at once,
+// so a choice costs one comparison each.
 func (s *state) leastOutstanding(n int64) (best, second int) {
 	best, second = -1, -1
 	for i := range s.loads {
+		l := &s.loads[i]
 		switch {
-		case best < 0 || less(&s.loads[i], &s.loads[best], n):
+		case second >= 0 && !less(l, &s.loads[second], n):
+		case best < 0 || less(l, &s.loads[best], n):
 			best, second = i, best
-		case second < 0 || less(&s.loads[i], &s.loads[second], n):
+		default:
 			second = i
 		}
 	}

@@ -19,10 +19,12 @@ func (s *state) byPolicy(r *Request) (best, second int) {
 func (s *state) scan(before func(a, b *load) bool) (best, second int) {
 	best, second = -1, -1
 	for i := range s.loads {
+		l := &s.loads[i]
 		switch {
-		case best < 0 || before(&s.loads[i], &s.loads[best]):
+		case second >= 0 && !before(l, &s.loads[second]):
+		case best < 0 || before(l, &s.loads[best]):
 			best, second = i, best
-		case second < 0 || before(&s.loads[i], &s.loads[second]):
+		default:
 			second = i
 		}
 	}

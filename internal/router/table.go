@@ -55,14 +55,13 @@ func ridsFrom(random io.Reader) func() RID {
 
 func (t *Table) at(now time.Time) instant { return instant(now.Sub(t.began)) }
 
-// enter locks the table; the function that it returns ends the operation: it serves waiters,
-// unlocks, and tells those concerned.
-func (t *Table) enter(now time.Time) (*state, instant, func()) {
+// enter locks the table for one operation, which ends with leave.
+func (t *Table) enter(now time.Time) (*state, instant) {
 	t.mu.Lock()
-	at := t.at(now)
-	return t.state, at, func() { t.leave(at) }
+	return t.state, t.at(now)
 }
 
+// leave serves the waiters that the operation made room for, unlocks, and tells those concerned.
 func (t *Table) leave(now instant) {
 	s := t.state
 	s.dispatch(now)
@@ -102,8 +101,8 @@ func (t *Table) Acquire(r Request, now time.Time) (Grant, error) {
 	if err := r.Validate(); err != nil {
 		return Grant{}, err
 	}
-	s, at, leave := t.enter(now)
-	defer leave()
+	s, at := t.enter(now)
+	defer t.leave(at)
 	return s.acquire(&r, at)
 }
 
@@ -127,8 +126,8 @@ func (t *Table) AcquireWait(ctx context.Context, r Request, clock func() time.Ti
 }
 
 func (t *Table) acquireOrQueue(r Request, now time.Time) (*waiter, Grant, error) {
-	s, at, leave := t.enter(now)
-	defer leave()
+	s, at := t.enter(now)
+	defer t.leave(at)
 	g, err := s.acquire(&r, at)
 	if !mayWait(err) {
 		return nil, g, err
@@ -141,8 +140,8 @@ func (t *Table) acquireOrQueue(r Request, now time.Time) (*waiter, Grant, error)
 // giveUpWaiting takes w out of the queue. If it was served meanwhile and nobody else was given
 // the same lease, the lease is taken back: its token has not left this process.
 func (t *Table) giveUpWaiting(w *waiter, stood error, now time.Time) error {
-	s, at, leave := t.enter(now)
-	defer leave()
+	s, at := t.enter(now)
+	defer t.leave(at)
 	s.leave(w)
 	if l := s.leases[w.req.ID]; l != nil && l.rid == w.grant.Claim.RID && l.handed == handedOnce && l.phase == phaseActive {
 		s.takeBack(l, at)
@@ -157,8 +156,8 @@ func (t *Table) giveUpWaiting(w *waiter, stood error, now time.Time) error {
 // state of the pool. Refusals: LeaseEnded, ExecutionLost, StaleEpoch, LeaseUnknown,
 // PoolNotFound, NoLeader.
 func (t *Table) Renew(c Claim, begun Start, now time.Time) (Renewal, error) {
-	s, at, leave := t.enter(now)
-	defer leave()
+	s, at := t.enter(now)
+	defer t.leave(at)
 	return s.renew(&c, begun, at)
 }
 
@@ -172,8 +171,8 @@ func (t *Table) Release(c Claim, o Outcome, reply Reply, now time.Time) (Ending,
 	if err := reply.Validate(); err != nil {
 		return Ending{}, err
 	}
-	s, at, leave := t.enter(now)
-	defer leave()
+	s, at := t.enter(now)
+	defer t.leave(at)
 	return s.release(&c, o, reply, at)
 }
 
@@ -182,8 +181,8 @@ func (t *Table) Forgo(r Request, now time.Time) (Ending, error) {
 	if err := r.Validate(); err != nil {
 		return Ending{}, err
 	}
-	s, at, leave := t.enter(now)
-	defer leave()
+	s, at := t.enter(now)
+	defer t.leave(at)
 	return s.forgo(&r, at)
 }
 
@@ -216,8 +215,8 @@ func (t *Table) fate(c *Claim) (Ending, <-chan struct{}, error) {
 // EndSession forgets a session on behalf of its sender; an unknown one has ended already.
 // Refusal: Forbidden for another sender's session.
 func (t *Table) EndSession(id SessionID, sender SenderName, now time.Time) error {
-	s, _, leave := t.enter(now)
-	defer leave()
+	s, at := t.enter(now)
+	defer t.leave(at)
 	return s.end(id, sender)
 }
 
