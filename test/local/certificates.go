@@ -109,6 +109,14 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
+func encodePublicKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return nil, fmt.Errorf("encoding a public key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
+}
+
 // writeSecrets writes files that only their owner may read.
 func writeSecrets(files map[string][]byte) error {
 	for path, text := range files {

@@ -35,7 +35,7 @@ type controlPlaneConfig struct {
 
 // startControlPlane returns once the API server says that it is ready.
 func startControlPlane(ctx context.Context, processes *Processes, c controlPlaneConfig) (*ControlPlane, error) {
-	ports, err := freePorts(3)
+	ports, err := freePorts(ctx, 3)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func apiserverArgs(c *credentials, etcd string, port int) []string {
 		"--tls-cert-file=" + c.path("apiserver.crt"), "--tls-private-key-file=" + c.path("apiserver.key"),
 		"--client-ca-file=" + c.path("ca.crt"),
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=" + c.path("service-accounts.key"),
+		"--service-account-key-file=" + c.path("service-accounts.pub"),
 		"--service-account-signing-key-file=" + c.path("service-accounts.key"),
 		"--authorization-mode=RBAC",
 		"--service-cluster-ip-range=10.0.0.0/24",
@@ -130,11 +130,12 @@ func loopback(port int) string {
 
 // freePorts finds ports of 127.0.0.1 that nobody listens on. Another process
 // may take one before it is used; then its user fails to start, and says so.
-func freePorts(n int) ([]int, error) {
+func freePorts(ctx context.Context, n int) ([]int, error) {
 	ports := make([]int, 0, n)
+	var listen net.ListenConfig
 	for range n {
 		// All stay open until the last is found, so that they differ.
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, fmt.Errorf("looking for a free port: %w", err)
 		}

@@ -43,12 +43,17 @@ func makeCredentials(dir string, now time.Time) (*credentials, error) {
 	if err != nil {
 		return nil, err
 	}
+	tokenCheck, err := encodePublicKey(tokens)
+	if err != nil {
+		return nil, err
+	}
 	c := &credentials{dir: dir, authority: ca.pem(), user: user}
 	return c, writeSecrets(map[string][]byte{
 		c.path("ca.crt"):               c.authority,
 		c.path("apiserver.crt"):        server.cert,
 		c.path("apiserver.key"):        server.key,
 		c.path("service-accounts.key"): tokenKey,
+		c.path("service-accounts.pub"): tokenCheck,
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -74,8 +75,8 @@ func (p *Processes) Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("log of %s: %w", c.Name, err)
 	}
-	defer out.Close() // the child has its own descriptor
-	cmd := exec.Command(c.Path, c.Args...)
+	defer out.Close()                      // the child has its own descriptor
+	cmd := exec.Command(c.Path, c.Args...) //nolint:noctx // it outlives the call that starts it; Close ends it
 	cmd.Stdout, cmd.Stderr = out, out
 	// A group of its own keeps the terminal's Ctrl-C away from the child: it
 	// comes to us, and we stop what we started in the right order.
@@ -121,6 +122,8 @@ type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
 	err  error // written before done is closed
+	// expected is set before the process is asked to end.
+	expected atomic.Bool
 }
 
 func (p *Process) wait() {
@@ -142,6 +145,7 @@ func (p *Process) Kill() { p.signal(syscall.SIGKILL) }
 
 // Signal sends a signal to the process and its children, unless it has ended.
 func (p *Process) signal(sig syscall.Signal) {
+	p.expected.Store(true)
 	select {
 	case <-p.done:
 	default:

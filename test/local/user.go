@@ -1,0 +1,55 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	v1alpha1 "github.com/berthmaster/berthmaster/api/v1alpha1"
+)
+
+// resource is the full name of the kind; another project has one that is also
+// called InferencePool.
+const resource = "inferencepools.inference.berthmaster.io"
+
+// ApplySample creates the pool from its manifest.
+func (s *System) ApplySample(ctx context.Context) error {
+	_, err := s.Kubectl().Run(ctx, "apply", "-f", filepath.Join(s.config.Root, s.config.Sample))
+	return err
+}
+
+// Show returns what kubectl prints about the pool.
+func (s *System) Show(ctx context.Context) (string, error) {
+	return s.Kubectl().Run(ctx, "get", resource, "-n", s.sample.Namespace)
+}
+
+// Drain takes a backend out of service. The entry is applied alone, under a
+// field manager of its own, so that nobody else's entries are touched and
+// Undrain gives up just this one.
+func (s *System) Drain(ctx context.Context, backend string) error {
+	return s.applyEntry(ctx, "drain-"+backend, fmt.Sprintf("drain: [{backend: %s, sessions: Move}]", backend))
+}
+
+// Undrain ends the drain of a backend.
+func (s *System) Undrain(ctx context.Context, backend string) error {
+	return s.applyEntry(ctx, "drain-"+backend, "drain: []")
+}
+
+// SetAccess opens or fences a sender, likewise by its one entry.
+func (s *System) SetAccess(ctx context.Context, sender string, access v1alpha1.SenderAccess) error {
+	return s.applyEntry(ctx, "access-"+sender, fmt.Sprintf("senders: [{name: %s, access: %s}]", sender, access))
+}
+
+// applyEntry applies one line of the spec. The access of a sender belongs to
+// whoever wrote the pool until somebody takes it over, which is what forcing
+// means here.
+func (s *System) applyEntry(ctx context.Context, manager, entry string) error {
+	manifest := fmt.Sprintf(`apiVersion: %s
+kind: InferencePool
+metadata: {name: %s, namespace: %s}
+spec:
+  %s
+`, v1alpha1.GroupVersion, s.sample.Name, s.sample.Namespace, entry)
+	_, err := s.Kubectl().Apply(ctx, manifest, "--server-side", "--force-conflicts", "--field-manager="+manager)
+	return err
+}
