@@ -23,19 +23,24 @@ func (p *Pools) Get(k PoolKey) (*Table, bool) {
 	return t, ok
 }
 
-// Put makes t the table of that pool, in place of any other.
+// Put makes t the table of that pool; the lifetime of any other that was there ends.
 func (p *Pools) Put(k PoolKey, t *Table) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if old := p.tables[k]; old != nil && old != t {
+		old.lifetime.end()
+	}
 	p.tables[k] = t
 }
 
-// Remove forgets the pool if t is still its table; waiters of t end by their own deadlines.
+// Remove forgets the pool if t is still its table; the lifetime of t ends, and with it those
+// who wait.
 func (p *Pools) Remove(k PoolKey, t *Table) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.tables[k] == t {
 		delete(p.tables, k)
+		t.lifetime.end()
 	}
 }
 

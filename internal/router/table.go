@@ -14,8 +14,9 @@ import (
 // from any goroutine. While mu is held nothing logs, blocks, records metrics or calls out of
 // this package. Pools share nothing: each has its own table (R12).
 type Table struct {
-	began   time.Time
-	changes chan struct{}
+	began    time.Time
+	changes  chan struct{}
+	lifetime lifetime
 
 	mu    sync.Mutex
 	state *state        // guarded by mu
@@ -29,7 +30,7 @@ func NewTable(pool PoolUID, random io.Reader, now time.Time) *Table {
 		random = seeded()
 	}
 	return &Table{
-		began: now, changes: make(chan struct{}, 1), fates: make(chan struct{}),
+		began: now, changes: make(chan struct{}, 1), fates: make(chan struct{}), lifetime: newLifetime(),
 		state: newState(pool, ridsFrom(random)),
 	}
 }
