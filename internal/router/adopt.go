@@ -18,6 +18,9 @@ func (s *state) adopt(c *Claim, now instant) (*lease, error) {
 		s.totals.Orphaned++
 		l.windowEnd = now.add(s.config.StartWindow)
 		s.hold(l, phaseOrphaned, now)
+		if b.process == processEnded {
+			s.die(l, now)
+		}
 		return l, nil
 	}
 	l.session = s.adoptSession(c, b, now)
@@ -26,6 +29,9 @@ func (s *state) adopt(c *Claim, now instant) (*lease, error) {
 	}
 	b.estimate = max(0, b.estimate-c.Executions) // it is known now, no longer guessed
 	s.enter(l, b, now)
+	if b.process == processEnded {
+		s.die(l, now)
+	}
 	return l, nil
 }
 

@@ -75,6 +75,7 @@ func (s *state) applyMembers(list []Member, now instant) {
 	for inc, b := range s.backends {
 		if _, ok := listed[inc]; !ok && !b.retired {
 			b.retired = true
+			b.running.set(true, now) // nobody pauses it for us any more: certainty must end
 			s.refresh(b)
 			s.forgetIfRetired(b)
 		}
@@ -104,7 +105,10 @@ func (s *state) applyMember(m Member, now instant) {
 // raiseEpoch ends every lease and session of earlier epochs: what may still run is an orphan,
 // counted until gone (R7). It is also the one way back from a failure.
 func (s *state) raiseEpoch(to Epoch, now instant) {
-	s.epoch, s.failure = to, nil
+	if s.epoch > 0 {
+		s.failure = nil // the first fleet of a table is no rise: a durable failure stands
+	}
+	s.epoch = to
 	for _, b := range s.backends {
 		for l := range b.active.all {
 			s.orphan(l, now)

@@ -48,8 +48,8 @@ func (s *state) checkEpochs() error {
 	return nil
 }
 
-// checkSettling, I8: at most a quarter of the members, and at least one, settle at once; what
-// settles has a reason.
+// checkSettling, I8: of the members that could take leases at most a quarter, and at least one,
+// settle at once; what settles has a reason.
 func (s *state) checkSettling() error {
 	n := 0
 	for inc, b := range s.backends {
@@ -59,7 +59,7 @@ func (s *state) checkSettling() error {
 		if !b.unproven() && !s.unsettled {
 			return fmt.Errorf("backend %s settles for nothing", inc)
 		}
-		if !b.retired && b.isolation == notIsolated {
+		if !b.leaseless() {
 			n++
 		}
 	}

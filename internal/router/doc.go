@@ -35,7 +35,8 @@
 //	I6  Records and sessions stay within their caps; nothing is kept of a retired incarnation
 //	    on which nothing is counted or unknown.
 //	I7  Nothing of an earlier epoch is active; without a term nothing is.
-//	I8  At most a quarter of the members, and at least one, settle at once, each for a reason.
+//	I8  Of the members that could take leases at most a quarter, and at least one, settle at
+//	    once, each for a reason.
 //	I9  The certainty clock runs for exactly the uncertain executions not yet given up on.
 //	I10 The queue is in order and counted right.
 //	I11 Every execution that its client did not end has a fate; only the dead are uncounted

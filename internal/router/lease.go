@@ -87,6 +87,7 @@ func (l *lease) refusal(epoch Epoch) *Refusal {
 		r.Reason, r.Detail = ReasonLeaseEnded, "this request has ended; use a new requestID for a new request"
 	case l.who.epoch < epoch:
 		r.Reason, r.Detail = ReasonStaleEpoch, "the pool's epoch was raised after this lease was granted"
+		r.Epoch = epoch
 	default:
 		r.Reason, r.Detail = ReasonExecutionLost, "the lease was not renewed in time or its engine process has ended; what it ran is not answered for"
 	}

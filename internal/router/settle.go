@@ -51,11 +51,13 @@ func (b *backend) disturb() {
 // unproven reports whether something there is counted or feared without a client to answer.
 func (b *backend) unproven() bool { return b.held.n > 0 || b.settling.unknown }
 
-// quiet reports whether no lease can be granted there as things stand.
-func (b *backend) quiet() bool {
-	return b.retired || b.settling.why != settledCause || b.isolation != notIsolated ||
-		b.Drain == DrainMove || b.Drain == DrainAbort
+// leaseless reports whether no lease can be granted there, settling or not.
+func (b *backend) leaseless() bool {
+	return b.retired || b.isolation != notIsolated || b.Drain == DrainMove || b.Drain == DrainAbort
 }
+
+// quiet reports whether no lease can be granted there as things stand.
+func (b *backend) quiet() bool { return b.leaseless() || b.settling.why != settledCause }
 
 // reviewSettling decides anew which incarnations settle, if anything has changed.
 func (s *state) reviewSettling(now instant) {
@@ -70,8 +72,8 @@ func (s *state) reviewSettling(now instant) {
 		case b.settling.want == settledCause:
 			b.settling.since = 0
 			s.setSettling(b, settledCause)
-		case b.retired || b.isolation != notIsolated:
-			s.setSettling(b, b.settling.want) // takes no leases anyway: no place needed
+		case b.leaseless():
+			s.setSettling(b, b.settling.want) // nothing is lost by it: no place needed
 		default:
 			b.settling.since = cmp.Or(b.settling.since, now)
 			wanting = append(wanting, b)
