@@ -77,6 +77,9 @@ type Observation struct {
 	Message string
 	// Capacity is how many executions the engine says it runs at once, as last read; 0 is unknown.
 	Capacity int64
+	// EngineTotal is how many requests the engine's schedulers held when the last probe read it,
+	// over all ranks; -1 if that probe could not. It is an estimate: see sglang.LoadSnapshot.
+	EngineTotal int64
 	// WeightVersion is the version as last read, empty if it never was.
 	WeightVersion string
 	// VersionConfirmed is true while the engine is healthy and WeightVersion was read since its

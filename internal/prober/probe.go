@@ -68,7 +68,8 @@ func read(ctx context.Context, e engine, timeout time.Duration) event {
 	if sglang.Refused(err) {
 		return refusal()
 	}
-	answer := event{kind: probeAnswered, version: info.WeightVersion, capacity: capacity(ctx, e, timeout)}
+	answer := event{kind: probeAnswered, version: info.WeightVersion}
+	answer.capacity, answer.total = load(ctx, e, timeout)
 	switch {
 	case err != nil:
 		answer.message = "the weight version could not be read: " + describe("/model_info", err, timeout)
@@ -78,18 +79,24 @@ func read(ctx context.Context, e engine, timeout time.Duration) event {
 	return answer
 }
 
-// capacity reads how much the engine runs at once, 0 if it does not tell.
-func capacity(ctx context.Context, e engine, timeout time.Duration) int64 {
+// load reads how much the engine runs at once, 0 if it does not tell, and how much it holds now,
+// noTotal if it does not tell.
+func load(ctx context.Context, e engine, timeout time.Duration) (capacity, total int64) {
+	total = noTotal
 	if loads, err := bounded(ctx, timeout, e.Loads); err == nil {
-		if sum := sglang.LoadsCapacity(loads); sum > 0 {
-			return sum
+		total = 0
+		for _, l := range loads {
+			total += l.Total()
+		}
+		if capacity = sglang.LoadsCapacity(loads); capacity > 0 {
+			return capacity, total
 		}
 	}
 	info, err := bounded(ctx, timeout, e.ServerInfo)
 	if err != nil {
-		return 0
+		return 0, total
 	}
-	return info.Capacity()
+	return info.Capacity(), total
 }
 
 // bounded makes one call under a time limit of its own.

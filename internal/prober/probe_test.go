@@ -41,30 +41,30 @@ func TestAProbeTellsItsAnswersApart(t *testing.T) {
 	noRoute := fmt.Errorf("/x: %w", &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)})
 	unwell := &sglang.StatusError{Route: "/health", Code: 503}
 	late := fmt.Errorf("/x: %w", context.DeadlineExceeded)
-	full := []sglang.LoadSnapshot{{MaxRunning: 64}, {Rank: 1, MaxRunning: 64}}
+	full := []sglang.LoadSnapshot{{MaxRunning: 64, Running: 3}, {Rank: 1, MaxRunning: 64, Waiting: 2, Paused: 1}}
 	const nobody = "nobody listens at the engine's address: connection refused"
 	cases := map[string]struct {
 		engine answers
 		want   event
 	}{
 		"all is well": {
-			answers{version: "v", loads: full}, event{kind: probeAnswered, version: "v", capacity: 128},
+			answers{version: "v", loads: full}, event{kind: probeAnswered, version: "v", capacity: 128, total: 6},
 		},
 		"capacity comes from the scheduler if the loads do not tell": {
 			answers{version: "v", load: unwell, ranks: []sglang.RankState{{MaxRunning: 32}}},
-			event{kind: probeAnswered, version: "v", capacity: 32},
+			event{kind: probeAnswered, version: "v", capacity: 32, total: noTotal},
 		},
 		"capacity is unknown if nobody tells": {
-			answers{version: "v", load: unwell, server: late}, event{kind: probeAnswered, version: "v"},
+			answers{version: "v", load: unwell, server: late}, event{kind: probeAnswered, version: "v", total: noTotal},
 		},
 		"no version is told": {
 			answers{loads: full},
-			event{kind: probeAnswered, capacity: 128, message: "the engine tells no weight version in /model_info"},
+			event{kind: probeAnswered, capacity: 128, total: 6, message: "the engine tells no weight version in /model_info"},
 		},
 		"the version cannot be read": {
 			answers{loads: full, model: late},
 			event{
-				kind: probeAnswered, capacity: 128,
+				kind: probeAnswered, capacity: 128, total: 6,
 				message: "the weight version could not be read: /model_info did not answer within 5s",
 			},
 		},

@@ -218,7 +218,7 @@ func TestARefusedConnectionIsToldAtOnceAndRecoveryReadsTheVersionAgain(t *testin
 		w.net.set("a:30000", refusing)
 		pass(2 * time.Second)
 		refused := w.Latest("p")["a"]
-		if refused.Verdict != Refused || refused.Reason != ReasonConnectionRefused || refused.VersionConfirmed {
+		if refused.Verdict != Refused || refused.Reason != ReasonConnectionRefused || refused.VersionConfirmed || refused.EngineTotal != noTotal {
 			t.Errorf("after one refusal: %+v", refused)
 		}
 		w.net.set("a:30000", generating("default"))
@@ -268,7 +268,7 @@ func TestAHungSchedulerIsNoPause(t *testing.T) {
 			t.Fatalf("got %+v", w.journal.of(a))
 		}
 		// Each probe takes 20 s of /health and 5 s of /server_info: failures at 25.5, 50.5, 75.5.
-		want := Observation{Key: a, Seq: 3, Verdict: Unhealthy, Reason: ReasonFailureThreshold, Message: "/health answered 503"}
+		want := Observation{Key: a, Seq: 3, Verdict: Unhealthy, Reason: ReasonFailureThreshold, Message: "/health answered 503", EngineTotal: noTotal}
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Observation{}, "At")); diff != "" {
 			t.Error(diff)
 		}

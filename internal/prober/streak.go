@@ -47,9 +47,10 @@ type event struct {
 	kind    kind
 	stamp   uint64
 	message string
-	// capacity and version are what an answered probe read; 0 and empty if it could not.
+	// What an answered probe read: capacity is 0, version empty and total noTotal if it could not.
 	capacity int64
 	version  string
+	total    int64
 }
 
 // rule is when failing is enough.
@@ -74,12 +75,16 @@ type state struct {
 	since time.Time
 
 	capacity  int64
+	total     int64
 	version   string
 	confirmed bool
 }
 
+// noTotal is the total of an engine whose load was not read.
+const noTotal = -1
+
 func newState() state {
-	return state{reason: ReasonNotProbed, message: "the engine has not been probed yet"}
+	return state{reason: ReasonNotProbed, message: "the engine has not been probed yet", total: noTotal}
 }
 
 // next is the whole rule of health: what becomes of a target when e happens at now. An event
@@ -116,7 +121,7 @@ func (s state) pause(now time.Time) state {
 	}
 	s.stamp++
 	s.mode = pausedByUs
-	s.confirmed = false
+	s.confirmed, s.total = false, noTotal
 	if s.clock == clockStopped {
 		return s
 	}
@@ -143,6 +148,7 @@ func (s state) answered(e event) state {
 	holds := s.verdict == Healthy && s.confirmed
 	s.verdict, s.reason, s.message = Healthy, ReasonProbeSucceeded, "the engine generates"
 	s.failures, s.clock, s.spent = 0, clockStopped, 0
+	s.total = e.total
 	if e.capacity > 0 {
 		s.capacity = e.capacity
 	}
@@ -158,6 +164,7 @@ func (s state) answered(e event) state {
 // parked neither spends nor refunds: the engine shows that it lives, not that it works.
 func (s state) parked(e event, now time.Time) state {
 	s.verdict, s.reason, s.message = SuspectedPaused, ReasonSuspectedPaused, e.message
+	s.total = noTotal
 	s.confirmed = false
 	return s.stopClock(now)
 }
@@ -168,7 +175,7 @@ func (s state) failed(e event, now time.Time) state {
 	if s.clock == clockStopped {
 		s.clock, s.since = clockRunning, now
 	}
-	s.message = e.message
+	s.message, s.total = e.message, noTotal
 	switch {
 	case s.verdict == Unhealthy:
 	case e.kind == probeRefused:

@@ -195,7 +195,8 @@ func (t *target) observationLocked() Observation {
 	return Observation{
 		Key: t.key, Seq: t.seq, At: t.at,
 		Verdict: t.state.verdict, Reason: t.state.reason, Message: t.state.message,
-		Capacity: t.state.capacity, WeightVersion: t.state.version, VersionConfirmed: t.state.confirmed,
+		Capacity: t.state.capacity, EngineTotal: t.state.total,
+		WeightVersion: t.state.version, VersionConfirmed: t.state.confirmed,
 	}
 }
 
