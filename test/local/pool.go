@@ -16,9 +16,9 @@ import (
 // nothing but the operator decides.
 const statusPatience = 2 * time.Minute
 
-// poolClient reads pools past every cache.
+// poolClient reads and watches pools past every cache.
 type poolClient struct {
-	reader client.Reader
+	watcher client.WithWatch
 }
 
 func newPoolClient(c *rest.Config) (poolClient, error) {
@@ -26,11 +26,11 @@ func newPoolClient(c *rest.Config) (poolClient, error) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return poolClient{}, fmt.Errorf("types of the API: %w", err)
 	}
-	reader, err := client.New(c, client.Options{Scheme: scheme})
+	watcher, err := client.NewWithWatch(c, client.Options{Scheme: scheme})
 	if err != nil {
 		return poolClient{}, fmt.Errorf("client for pools: %w", err)
 	}
-	return poolClient{reader: reader}, nil
+	return poolClient{watcher: watcher}, nil
 }
 
 // PoolName returns the namespace and the name of the pool.
@@ -39,7 +39,7 @@ func (s *System) PoolName() (namespace, name string) { return s.sample.Namespace
 // Pool reads the pool.
 func (s *System) Pool(ctx context.Context) (*v1alpha1.InferencePool, error) {
 	pool := &v1alpha1.InferencePool{}
-	if err := s.pools.reader.Get(ctx, client.ObjectKeyFromObject(s.sample), pool); err != nil {
+	if err := s.pools.watcher.Get(ctx, client.ObjectKeyFromObject(s.sample), pool); err != nil {
 		return nil, fmt.Errorf("pool %s: %w", s.sample.Name, err)
 	}
 	return pool, nil

@@ -20,6 +20,8 @@ type Run struct {
 	// Disturbed names the backends that were drained or killed, which is what
 	// their sessions may leave them for.
 	Disturbed []string
+	// Quiet are promises of the status that something did not run.
+	Quiet []Quiet
 }
 
 // Faults returns what is wrong with the run, one sentence each, in an order that
@@ -35,6 +37,9 @@ func (r Run) Faults() []string {
 			e.Session, e.Turn, e.RID, e.Backend))
 	}
 	faults = append(faults, r.incomplete(report.Turns)...)
+	for _, quiet := range r.Quiet {
+		faults = append(faults, quiet.faults(report.Turns)...)
+	}
 	return append(faults, r.strays(report.Turns)...)
 }
 

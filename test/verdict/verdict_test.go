@@ -101,6 +101,25 @@ func TestFaults(t *testing.T) {
 			l.start("a", "1", "s1", "2", "r2")
 			return r.with(l)
 		}, want: "the execution r2 on a was lost and nobody was told"},
+		"running on a backend that was promised to be idle is a fault": {run: func() Run {
+			l, r := run("a", "a")
+			r.Quiet = []Quiet{{What: "drained a", Backend: "a", From: l.records[0].Time.Add(time.Millisecond), To: l.now}}
+			return r.with(l)
+		}, want: "although the status said drained a"},
+		"running as a session that was promised to be fenced is a fault": {run: func() Run {
+			l, r := run("a", "a")
+			r.Quiet = []Quiet{{What: "fenced eval", Sessions: []string{"s1"}, From: l.records[3].Time.Add(-time.Millisecond), To: l.now}}
+			return r.with(l)
+		}, want: "session s1 turn 1 ran on a"},
+		"running before, after or elsewhere is not": {run: func() Run {
+			l, r := run("a", "a")
+			r.Quiet = []Quiet{
+				{Backend: "b", From: l.records[0].Time, To: l.now},
+				{Sessions: []string{"s2"}, From: l.records[0].Time, To: l.now},
+				{Backend: "a", From: l.records[1].Time, To: l.records[2].Time},
+			}
+			return r.with(l)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			faults := c.run().Faults()
