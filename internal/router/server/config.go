@@ -1,0 +1,134 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/berthmaster/berthmaster/internal/router"
+)
+
+// Authorizer says whether a caller may make a call. It is asked once per call, before
+// anything changes.
+type Authorizer interface {
+	// Authorize returns nil, or a *router.Refusal for ReasonUnauthenticated or
+	// ReasonForbidden. sender is empty for calls that only read.
+	Authorize(r *http.Request, pool router.PoolKey, sender router.SenderName) error
+}
+
+// Config is what a Server is made of.
+type Config struct {
+	// Pools finds the tables; required.
+	Pools *router.Pools
+	// Keys make and verify lease tokens; required.
+	Keys Keys
+	// BindAddress is the host:port that Start listens on; empty: 127.0.0.1:8085. A host
+	// beyond loopback needs an Authorizer.
+	BindAddress string
+	// Authorizer guards every call; nil: none, and the server stays on loopback.
+	Authorizer Authorizer
+	// Clock is read once or twice per call; nil: time.Now.
+	Clock func() time.Time
+	// Log gets what no caller is told; nil: nothing is logged.
+	Log *slog.Logger
+	// Limits: the zero value of each field stands for its default.
+	Limits Limits
+}
+
+// Limits bound what callers can make the server hold, and for how long.
+type Limits struct {
+	// BodyBytes bounds the body of one call; default 64 KiB.
+	BodyBytes int64
+	// BatchBytes bounds the body of leases:batch; default 1 MiB.
+	BatchBytes int64
+	// BatchRequests bounds the acquires of one batch; default 512.
+	BatchRequests int
+	// HeaderBytes bounds the request line and headers; default 16 KiB.
+	HeaderBytes int
+	// Wait bounds waitSeconds; default 600 s.
+	Wait time.Duration
+	// WaitersPerPool bounds the acquires and releases that wait at once for one pool;
+	// default 16,384. Beyond it a call that would wait is answered Contended.
+	WaitersPerPool int
+	// WatchersPerPool bounds the watch streams of one pool; default 1,024.
+	WatchersPerPool int
+	// Read bounds the time for headers and body together; default 10 s.
+	Read time.Duration
+	// Write bounds the time that a client may take to read an answer; default 30 s.
+	Write time.Duration
+	// Idle closes a connection without calls; default 2 min.
+	Idle time.Duration
+	// Shutdown bounds how long calls under way may take once the server stops; default 10 s.
+	Shutdown time.Duration
+	// Heartbeat is the longest silence of a watch stream; default 15 s.
+	Heartbeat time.Duration
+	// WatchPeriod is how often a watched pool is looked at; default 250 ms.
+	WatchPeriod time.Duration
+	// WatchHistory is how many events of a pool are kept for resumption; default 1,024.
+	WatchHistory int
+}
+
+const defaultBindAddress = "127.0.0.1:8085"
+
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		BodyBytes: cmp.Or(l.BodyBytes, 64<<10), BatchBytes: cmp.Or(l.BatchBytes, 1<<20),
+		BatchRequests: cmp.Or(l.BatchRequests, 512), HeaderBytes: cmp.Or(l.HeaderBytes, 16<<10),
+		Wait: cmp.Or(l.Wait, 10*time.Minute), WaitersPerPool: cmp.Or(l.WaitersPerPool, 16384),
+		WatchersPerPool: cmp.Or(l.WatchersPerPool, 1024), Read: cmp.Or(l.Read, 10*time.Second),
+		Write: cmp.Or(l.Write, 30*time.Second), Idle: cmp.Or(l.Idle, 2*time.Minute),
+		Shutdown: cmp.Or(l.Shutdown, 10*time.Second), Heartbeat: cmp.Or(l.Heartbeat, 15*time.Second),
+		WatchPeriod: cmp.Or(l.WatchPeriod, 250*time.Millisecond), WatchHistory: cmp.Or(l.WatchHistory, 1024),
+	}
+}
+
+// Validate names the first field that cannot be used.
+func (c Config) Validate() error {
+	if c.Pools == nil {
+		return errors.New("Pools: required")
+	}
+	if err := c.Keys.Validate(); err != nil {
+		return err
+	}
+	if err := c.Limits.validate(); err != nil {
+		return err
+	}
+	host, _, err := net.SplitHostPort(cmp.Or(c.BindAddress, defaultBindAddress))
+	if err != nil {
+		return fmt.Errorf("BindAddress: %w", err)
+	}
+	if c.Authorizer == nil && !loopback(host) {
+		return fmt.Errorf("BindAddress %q: beyond loopback callers must be authenticated, and no Authorizer is configured", c.BindAddress)
+	}
+	return nil
+}
+
+// validate refuses negative limits: none of them means "without limit".
+func (l Limits) validate() error {
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"BodyBytes", l.BodyBytes}, {"BatchBytes", l.BatchBytes}, {"BatchRequests", int64(l.BatchRequests)},
+		{"HeaderBytes", int64(l.HeaderBytes)}, {"Wait", int64(l.Wait)}, {"WaitersPerPool", int64(l.WaitersPerPool)},
+		{"WatchersPerPool", int64(l.WatchersPerPool)}, {"Read", int64(l.Read)}, {"Write", int64(l.Write)},
+		{"Idle", int64(l.Idle)}, {"Shutdown", int64(l.Shutdown)}, {"Heartbeat", int64(l.Heartbeat)},
+		{"WatchPeriod", int64(l.WatchPeriod)}, {"WatchHistory", int64(l.WatchHistory)},
+	} {
+		if f.value < 0 {
+			return fmt.Errorf("Limits.%s: must not be negative", f.name)
+		}
+	}
+	return nil
+}
+
+// loopback: an address of this machine only. Names other than localhost are not resolved,
+// since what they resolve to may change.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,95 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/berthmaster/berthmaster/internal/router"
+)
+
+// problemTypes is what the type of a problem begins with; its reason follows.
+const problemTypes = "urn:berthmaster:problem:"
+
+// problem is an RFC 9457 problem document with the members of the lease protocol.
+type problem struct {
+	Type   string        `json:"type"`
+	Title  string        `json:"title"`
+	Status int           `json:"status"`
+	Detail string        `json:"detail,omitempty"`
+	Reason router.Reason `json:"reason"`
+	// Field names the part of the request at fault.
+	Field string `json:"field,omitempty"`
+	// Outcome and Fate say how a lease ended.
+	Outcome router.Outcome `json:"outcome,omitempty"`
+	Fate    router.Fate    `json:"fate,omitempty"`
+	// Epoch is the pool's, with StaleEpoch.
+	Epoch router.Epoch `json:"epoch,omitempty"`
+	// RetryAfterSeconds is the Retry-After header, here for the entries of a batch.
+	RetryAfterSeconds int64 `json:"retryAfterSeconds,omitempty"`
+}
+
+// problemOf describes err, which is a refusal unless there is a fault in this program.
+func (s *Server) problemOf(err error) problem {
+	var r *router.Refusal
+	if !errors.As(err, &r) {
+		s.log.Error("lease API: a call failed for no documented reason", "error", err)
+		return problem{
+			Type: "about:blank", Title: http.StatusText(http.StatusInternalServerError),
+			Status: http.StatusInternalServerError, Reason: "Internal",
+		}
+	}
+	m := s.meanings[r.Reason]
+	return problem{
+		Type: problemTypes + string(r.Reason), Title: m.title, Status: m.status, Detail: r.Detail, Reason: r.Reason,
+		Field: r.Field, Outcome: r.Outcome, Fate: r.Fate, Epoch: r.Epoch, RetryAfterSeconds: wholeSeconds(r.RetryAfter),
+	}
+}
+
+// refuse answers with the problem document of err.
+func (s *Server) refuse(w http.ResponseWriter, err error) {
+	p := s.problemOf(err)
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	if p.RetryAfterSeconds > 0 {
+		h.Set("Retry-After", strconv.FormatInt(p.RetryAfterSeconds, 10))
+	}
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+	s.write(w, p.Status, p)
+}
+
+// answer writes body as JSON.
+func (s *Server) answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	s.write(w, status, body)
+}
+
+func (s *Server) write(w http.ResponseWriter, status int, body any) {
+	raw, err := json.Marshal(body)
+	if err != nil { // the bodies are plain structs: only a fault in this program gets here
+		s.log.Error("lease API: an answer cannot be encoded", "error", err)
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(raw)))
+	w.WriteHeader(status)
+	_, _ = w.Write(raw) // a client that has gone does not read its answer
+}
+
+// wholeSeconds rounds up: coming back too early helps nobody.
+func wholeSeconds(d time.Duration) int64 {
+	return int64((d + time.Second - 1) / time.Second)
+}
+
+// invalid refuses a request whose named field is at fault.
+func invalid(field, detail string) *router.Refusal {
+	return &router.Refusal{Reason: router.ReasonInvalid, Field: field, Detail: detail}
+}
+
+func poolNotFound() *router.Refusal {
+	return &router.Refusal{Reason: router.ReasonPoolNotFound, Detail: "no inferencepools.inference.berthmaster.io of this name is served here"}
+}
