@@ -77,7 +77,8 @@ func (r Report) Count(o Outcome) int {
 
 // Check pairs starts and finishes and judges every start after the first of a (session, turn, sample): it
 // passes only if each earlier rid was answered Dead before it, by the client's log, and ended at most as
-// aborted. A missing finish counts as not finished.
+// aborted. A missing finish counts as not finished. Turns without a session are counted but not judged: equal
+// prompts of nobody in particular are no repetition.
 func Check(records []Record, clients []ClientRecord) Report {
 	told := learn(clients)
 	report := Report{Turns: turns(executions(records))}
@@ -159,6 +160,9 @@ func learn(clients []ClientRecord) knowledge {
 
 func (k knowledge) judge(t Turn) []Violation {
 	var out []Violation
+	if t.Session == "" {
+		return nil
+	}
 	for i, second := range t.Executions {
 		for _, earlier := range t.Executions[:i] {
 			if earlier.Sample != second.Sample {

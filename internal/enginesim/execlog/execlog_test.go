@@ -84,6 +84,7 @@ func TestASecondStartPassesOnlyAfterDeadAndAtMostAborted(t *testing.T) {
 			clients: []ClientRecord{dead(3, "a")},
 		},
 		"samples of one request": {records: []Record{start(1, "a"), inSample(start(1, "a"), 1)}},
+		"nobody's session":       {records: []Record{inSession(start(1, "a"), ""), inSession(start(2, "b"), "")}},
 		"two sessions":           {records: []Record{start(1, "a"), inSession(start(2, "b"), "other")}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -93,7 +93,11 @@ type Totals struct {
 	Generated int64 // output tokens
 	Finished  int64 // requests that ended by themselves
 	Retracted int64 // retractions
+	Steps     int64 // prefill and decode steps
 }
+
+// Totals are the engine's counters, as of the last time named.
+func (e *Engine) Totals() Totals { return e.totals }
 
 // Load says how busy the engine is, as of the last time named. It costs time in proportion to the queue.
 func (e *Engine) Load() Load {

@@ -81,7 +81,7 @@ func (e *Engine) Submit(now time.Duration, reqs ...Request) error {
 	}
 	for _, q := range reqs {
 		e.seq++
-		r := &request{Request: q, seq: e.seq, phase: Waiting}
+		r := &request{Request: q, seq: e.seq, arrived: now, phase: Waiting}
 		r.place = e.waiting.PushBack(r)
 		e.requests[q.ID] = r
 	}

@@ -48,8 +48,8 @@ func TestALongPromptIsPrefilledInChunksAndStallsDecode(t *testing.T) {
 	// short: first token at 10, its step in progress ends at 21; then 250 ms of prefill; then its last step.
 	wantEvents(t, e.Advance(time.Second),
 		Event{At: 10 * ms, Kind: FirstToken, ID: "short", OutputTokens: 1},
-		Event{At: 271 * ms, Kind: FirstToken, ID: "long", OutputTokens: 1},
-		Event{At: 271 * ms, Kind: Finished, ID: "long", OutputTokens: 1},
+		Event{At: 271 * ms, Kind: FirstToken, ID: "long", OutputTokens: 1, Queued: 6 * ms},
+		Event{At: 271 * ms, Kind: Finished, ID: "long", OutputTokens: 1, Queued: 6 * ms},
 		Event{At: 282 * ms, Kind: Finished, ID: "short", OutputTokens: 3})
 }
 
@@ -75,8 +75,8 @@ func TestRequestsBeyondMaxRunningWaitTheirTurn(t *testing.T) {
 	wantEvents(t, e.Advance(time.Second),
 		Event{At: 10 * ms, Kind: FirstToken, ID: "a", OutputTokens: 1},
 		Event{At: 21 * ms, Kind: Finished, ID: "a", OutputTokens: 2},
-		Event{At: 31 * ms, Kind: FirstToken, ID: "b", OutputTokens: 1},
-		Event{At: 31 * ms, Kind: Finished, ID: "b", OutputTokens: 1})
+		Event{At: 31 * ms, Kind: FirstToken, ID: "b", OutputTokens: 1, Queued: 21 * ms},
+		Event{At: 31 * ms, Kind: Finished, ID: "b", OutputTokens: 1, Queued: 21 * ms})
 }
 
 func TestTheNextTurnOfASessionSkipsWhatItFindsInTheCache(t *testing.T) {
@@ -154,8 +154,8 @@ func TestPauseFreezesTheStepInProgress(t *testing.T) {
 	e.Resume(time.Second)
 	wantEvents(t, e.Advance(2*time.Second),
 		Event{At: 1006 * ms, Kind: Finished, ID: "r", OutputTokens: 2},
-		Event{At: 1016 * ms, Kind: FirstToken, ID: "late", OutputTokens: 1},
-		Event{At: 1016 * ms, Kind: Finished, ID: "late", OutputTokens: 1})
+		Event{At: 1016 * ms, Kind: FirstToken, ID: "late", OutputTokens: 1, Queued: 990 * ms},
+		Event{At: 1016 * ms, Kind: Finished, ID: "late", OutputTokens: 1, Queued: 990 * ms})
 }
 
 func TestRetractAllFreesTheCacheAndKeepsTheOrder(t *testing.T) {

@@ -54,6 +54,8 @@ type Event struct {
 	CachedTokens int
 	// Retractions is how often it has been retracted so far.
 	Retractions int
+	// Queued is how long it waited for its first admission.
+	Queued time.Duration
 }
 
 // Phase is where a request is in its life.
@@ -80,7 +82,9 @@ type request struct {
 	Request
 	seq         int // order of submission, which breaks every tie
 	phase       Phase
-	admitted    bool // whether it has ever left the queue, which fixes cachedTokens
+	arrived     time.Duration
+	queued      time.Duration
+	admitted    bool // whether it has ever left the queue, which fixes cached and queued
 	cached      int  // reported: prompt tokens found at the first admission
 	retractions int
 
@@ -102,5 +106,6 @@ func (r *request) event(at time.Duration, k EventKind) Event {
 	return Event{
 		At: at, Kind: k, ID: r.ID,
 		OutputTokens: r.generated, CachedTokens: r.cached, Retractions: r.retractions,
+		Queued: r.queued,
 	}
 }

@@ -97,7 +97,7 @@ func (e *Engine) admit(r *request) bool {
 	r.place, r.phase = nil, Prefilling
 	r.from, r.hit, r.own, r.left = from, hit, length-hit, length-hit
 	if !r.admitted {
-		r.admitted, r.cached = true, hit
+		r.admitted, r.cached, r.queued = true, hit, e.now-r.arrived
 		e.totals.Prompt += int64(r.PromptTokens)
 		e.totals.Cached += int64(hit)
 	}
@@ -108,6 +108,7 @@ func (e *Engine) admit(r *request) bool {
 // finishPrefill ends a prefill step: complete prompts yield a token and run on.
 func (e *Engine) finishPrefill() {
 	e.work = idle
+	e.totals.Steps++
 	batch := e.chunked
 	e.chunked = nil
 	for _, r := range batch {
@@ -136,6 +137,7 @@ func (e *Engine) firstToken(r *request) {
 func (e *Engine) finishDecode(n int) {
 	e.kv.take(e.batch.blocksFor(n))
 	e.batch.step += n
+	e.totals.Steps += int64(n)
 	e.totals.Generated += int64(n * e.batch.len())
 	if e.steps -= n; e.steps > 0 {
 		e.end = e.now + e.length

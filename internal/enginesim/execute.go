@@ -1,0 +1,174 @@
+package enginesim
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/berthmaster/berthmaster/internal/enginesim/execlog"
+	"github.com/berthmaster/berthmaster/internal/enginesim/model"
+)
+
+// execution is a request behind the gate.
+type execution struct {
+	server *Server
+	seqs   []*sequence
+}
+
+// execute passes the gate and hands the plans to the schedulers. Each execution that it returns must be ended
+// by leave. It fails with a *fault to be replied, or with the context's error.
+func (s *Server) execute(ctx context.Context, plans []plan) (*execution, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	x := &execution{server: s}
+	for _, p := range plans {
+		x.seqs = append(x.seqs, &sequence{plan: p, wake: make(chan struct{}, 1)})
+	}
+	var err error
+	s.change(func(*state) { err = s.startLocked(x.seqs) })
+	if err != nil {
+		s.change(func(st *state) { st.gate.readers-- })
+		return nil, err
+	}
+	return x, nil
+}
+
+// enter waits at the gate; where generation is paused that is parking.
+func (s *Server) enter(ctx context.Context) error {
+	s.change(func(st *state) { st.gate.parked++ })
+	defer s.change(func(st *state) { st.gate.parked-- })
+	return s.await(ctx, func(st *state) bool { return st.gate.enter() })
+}
+
+// startLocked begins all of the sequences or none.
+func (s *Server) startLocked(seqs []*sequence) error {
+	byRank := map[int][]model.Request{}
+	for i, q := range seqs {
+		if err := s.st.reject(q, seqs[:i], s.cfg.MaxQueued); err != nil {
+			return err
+		}
+		if q.plan.rank < 0 {
+			q.plan.rank = s.st.next
+			s.st.next = (s.st.next + 1) % len(s.st.ranks)
+		}
+		byRank[q.plan.rank] = append(byRank[q.plan.rank], model.Request{
+			ID: q.id, Session: q.session, PromptTokens: q.promptTokens, OutputTokens: max(1, q.output),
+		})
+	}
+	now := s.time.now()
+	for _, q := range seqs {
+		q.started = now
+		s.recordLocked(q, execlog.Record{Event: execlog.Start})
+		s.st.sequences[q.id] = q
+		s.st.counts.requests++
+	}
+	for i, r := range s.st.ranks {
+		if err := r.model.Submit(now, byRank[i]...); err != nil {
+			panic(fmt.Sprintf("enginesim: the plan passed and the model refuses: %v", err))
+		}
+	}
+	s.countdownLocked()
+	return nil
+}
+
+// reject says why a sequence cannot start, or nil.
+func (st *state) reject(q *sequence, before []*sequence, maxQueued int) error {
+	if st.sequences[q.id] != nil {
+		return handlerError(http.StatusBadRequest, fmt.Sprintf("Duplicate request ID detected: %s", q.id))
+	}
+	queued := 0
+	for _, b := range before {
+		if b.id == q.id {
+			return handlerError(http.StatusBadRequest, fmt.Sprintf("Duplicate request ID detected: %s", q.id))
+		}
+		queued++
+	}
+	if maxQueued == 0 {
+		return nil
+	}
+	for _, r := range st.ranks {
+		queued += r.model.Load().Waiting
+	}
+	if queued >= maxQueued*len(st.ranks) {
+		st.counts.refused++
+		return errQueueFull
+	}
+	return nil
+}
+
+// wait waits until every sequence has ended. If the client goes first it aborts them.
+func (x *execution) wait(ctx context.Context) ([]view, error) {
+	for _, q := range x.seqs {
+		for x.look(q).status == seqActive {
+			if err := x.sleep(ctx, q); err != nil {
+				return nil, err
+			}
+		}
+	}
+	views := make([]view, len(x.seqs))
+	for i, q := range x.seqs {
+		views[i] = x.look(q)
+	}
+	return views, nil
+}
+
+// sleep waits until something may be new about q. It fails when the client or the engine has gone.
+func (x *execution) sleep(ctx context.Context, q *sequence) error {
+	select {
+	case <-q.wake:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-x.server.gone:
+		return errGone
+	}
+}
+
+func (x *execution) look(q *sequence) (v view) {
+	x.server.read(func(st *state) { v = st.look(q, x.server.time.now()) })
+	return v
+}
+
+// leave ends the execution: what still runs is aborted, as the engine does when a client disconnects. Where a
+// pause delays that, the gate stays occupied until the sequences are gone.
+func (x *execution) leave() {
+	s := x.server
+	s.change(func(st *state) {
+		for _, q := range x.seqs {
+			if q.status == seqActive {
+				s.abortLocked(q, abortedRunning)
+			}
+		}
+	})
+	if s.await(context.Background(), x.allEnded) == nil {
+		s.change(func(st *state) { st.gate.readers-- })
+	}
+}
+
+func (x *execution) allEnded(*state) bool {
+	for _, q := range x.seqs {
+		if q.status == seqActive {
+			return false
+		}
+	}
+	return true
+}
+
+// abortLocked aborts a sequence now or, where the engine stands still, later.
+func (s *Server) abortLocked(q *sequence, message string) {
+	if s.st.abort(q, message, s.time.now()) {
+		s.finishLocked(q)
+	}
+}
+
+// haltLocked and resumeLocked stop and start the schedulers for one reason.
+func (s *Server) haltLocked(why haltReason) {
+	s.st.halt(why, s.time.now(), s.time.seconds())
+}
+
+func (s *Server) resumeLocked(why haltReason) {
+	for _, q := range s.st.resume(why, s.time.now()) {
+		s.finishLocked(q)
+	}
+}
