@@ -73,6 +73,9 @@ const (
 	ReasonPodMissing BackendReason = "PodMissing"
 	// ReasonNotSelected surfaces when the spec does not select the backend any more.
 	ReasonNotSelected BackendReason = "NotSelected"
+	// ReasonProcessEnded surfaces when the engine's process is known to have ended and no new one
+	// has started.
+	ReasonProcessEnded BackendReason = "ProcessEnded"
 	// ReasonReplaced surfaces when a later incarnation of the same name has taken its place.
 	ReasonReplaced BackendReason = "Replaced"
 )

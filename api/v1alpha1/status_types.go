@@ -5,7 +5,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // InferencePoolStatus is what the operator found and did.
 //
 // Facts are term, lives, startSecondsHighWater, failure and, in backends, incarnation of a static
-// endpoint, drainStartTime and isolation. The rest is a report that can be derived anew.
+// endpoint, drainStartTime and isolationStartTime. The rest is a report that can be derived anew.
 type InferencePoolStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
@@ -206,29 +206,12 @@ type BackendStatus struct {
 	// +optional
 	DrainStartTime *metav1.Time `json:"drainStartTime,omitempty"`
 
-	// isolation is the execution of unknown fate for which the incarnation takes no leases.
-	// A fact. Empty: it is not isolated.
+	// isolationStartTime is when the router isolated the incarnation, because an execution there
+	// could not be proven dead. A fact. Empty: it is not isolated.
 	// +optional
-	Isolation *BackendIsolation `json:"isolation,omitempty"`
+	IsolationStartTime *metav1.Time `json:"isolationStartTime,omitempty"`
 
 	// lastTransitionTime is when state last changed.
 	// +required
 	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
-}
-
-// BackendIsolation is the execution of unknown fate that isolates an incarnation.
-type BackendIsolation struct {
-	// requestID is the request whose execution could not be proven dead.
-	// +optional
-	// +kubebuilder:validation:MaxLength=128
-	RequestID string `json:"requestID,omitempty"`
-
-	// sessionID is the session of the request.
-	// +optional
-	// +kubebuilder:validation:MaxLength=128
-	SessionID string `json:"sessionID,omitempty"`
-
-	// time is when the router isolated the incarnation.
-	// +required
-	Time metav1.Time `json:"time"`
 }

@@ -1,0 +1,145 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/berthmaster/berthmaster/internal/router"
+)
+
+// step is one act of a plan. Each is idempotent: a plan that stopped half-way is made anew.
+type step struct {
+	name string
+	do   func(context.Context) error
+}
+
+// apply carries a plan out, step by step, and stops at the first that fails.
+func (r *Reconciler) apply(ctx context.Context, w *world, p *plan, now time.Time) error {
+	for _, s := range r.steps(w, p, now) {
+		log.FromContext(ctx).V(2).Info("step", "step", s.name)
+		if err := s.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) steps(w *world, p *plan, now time.Time) []step {
+	switch p.course {
+	case courseLeave:
+		return []step{{"leave the pool", func(context.Context) error { return r.leave(w) }}}
+	case courseYield:
+		return []step{{"yield to a higher term", func(ctx context.Context) error { return r.yield(ctx, w, now) }}}
+	case courseLead:
+		return []step{
+			{"record facts", func(ctx context.Context) error { return r.recordFacts(ctx, w, p, now) }},
+			{"begin the term", func(ctx context.Context) error { return r.begin(ctx, w, p, now) }},
+			{"hand over the fleet", func(context.Context) error { return r.handOver(w, p, now) }},
+			{"set the probes", func(context.Context) error { return r.setProbes(w, p) }},
+		}
+	case courseServe:
+		return []step{
+			{"record facts", func(ctx context.Context) error { return r.recordFacts(ctx, w, p, now) }},
+			{"hand over the fleet", func(context.Context) error { return r.handOver(w, p, now) }},
+			{"set the probes", func(context.Context) error { return r.setProbes(w, p) }},
+		}
+	}
+	return nil
+}
+
+// leave forgets a pool that is not there any more.
+func (r *Reconciler) leave(w *world) error {
+	if t := r.tenures.leave(w.key); t != nil {
+		r.prober.Forget(string(t.uid))
+	}
+	return nil
+}
+
+// yield stops granting for good: another process has written a higher term.
+func (r *Reconciler) yield(ctx context.Context, w *world, now time.Time) error {
+	if w.tenure.standing == standingDeposed {
+		return nil
+	}
+	w.tenure.standing = standingDeposed
+	w.tenure.table.LeadUntil(now, now)
+	r.prober.Forget(string(w.tenure.uid))
+	log.FromContext(ctx).Info("yielded: the status has a higher term", "ours", w.term, "theirs", w.pool.Status.Term)
+	return nil
+}
+
+// recordFacts writes what must be in the status before the next steps.
+func (r *Reconciler) recordFacts(ctx context.Context, w *world, p *plan, now time.Time) error {
+	status := withFacts(&w.pool.Status, p, now)
+	if equality.Semantic.DeepEqual(status, &w.pool.Status) {
+		return nil
+	}
+	return r.writeStatus(ctx, w, status, now)
+}
+
+// begin lets the table grant under the term that is in the status now.
+func (r *Reconciler) begin(ctx context.Context, w *world, p *plan, now time.Time) error {
+	t := w.tenure
+	past := router.Takeover{Failure: pastFailure(w)}
+	t.origin = originOf(w.pool)
+	if t.origin == originTakenOver {
+		past.Windows = seconds(w.pool.Status.StartSecondsHighWater)
+	}
+	// The table must be of the pool's epoch before it hears of a failure in it, and must know how
+	// long earlier start windows last before it meets a backend.
+	empty := p.fleet
+	empty.Members = nil
+	if err := t.table.Apply(empty, now); err != nil {
+		return err
+	}
+	t.table.Lead(router.Term(p.term), past, now)
+	t.standing, t.term = standingLeads, p.term
+	log.FromContext(ctx).Info("leads", "term", p.term)
+	return nil
+}
+
+// pastFailure is the failure that an earlier term left in the status; nil: none in this epoch.
+func pastFailure(w *world) *router.Failure {
+	failure := w.pool.Status.Failure
+	if failure == nil || failure.Epoch < int64(epochOf(&w.pool.Spec)) {
+		return nil
+	}
+	return &router.Failure{
+		Request: router.RequestID(failure.RequestID), Session: router.SessionID(failure.SessionID),
+		Backend: router.BackendName(failure.Backend), Incarnation: router.Incarnation(failure.Incarnation),
+		Time: failure.Time.Time,
+	}
+}
+
+// handOver tells the router what has ended and what its fleet is now.
+func (r *Reconciler) handOver(w *world, p *plan, now time.Time) error {
+	table := w.tenure.table
+	if len(p.introduced) > 0 {
+		first := p.fleet
+		first.Members = append(append([]router.Member(nil), p.fleet.Members...), p.introduced...)
+		if err := table.Apply(first, now); err != nil {
+			return err
+		}
+	}
+	table.Gone(p.gone, now)
+	if err := table.Apply(p.fleet, now); err != nil {
+		return err
+	}
+	for i := range p.berths {
+		if b := &p.berths[i]; b.place == placeMember && b.engineKey != "" {
+			r.origins.serve(b.engineKey, w.pool.UID)
+		}
+	}
+	w.tenure.settle(w.ended)
+	return nil
+}
+
+// setProbes has the backends of the fleet probed. It follows the hand-over, so that the router
+// knows what it hears of.
+func (r *Reconciler) setProbes(w *world, p *plan) error {
+	r.prober.Set(string(w.pool.UID), p.targets)
+	return nil
+}

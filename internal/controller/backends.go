@@ -1,0 +1,140 @@
+package controller
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berthmaster/berthmaster/api/v1alpha1"
+	"github.com/berthmaster/berthmaster/internal/router"
+)
+
+// backends lists every berth as the status has it. A stray that the router has forgotten is gone,
+// and is not listed.
+func (a account) backends(now time.Time) []v1alpha1.BackendStatus {
+	known := make(map[router.Incarnation]*router.BackendSnapshot, len(a.snapshot.Backends))
+	for i := range a.snapshot.Backends {
+		known[a.snapshot.Backends[i].Incarnation] = &a.snapshot.Backends[i]
+	}
+	before := make(map[[2]string]*v1alpha1.BackendStatus, len(a.before.Backends))
+	for i := range a.before.Backends {
+		entry := &a.before.Backends[i]
+		before[[2]string{entry.Name, entry.Incarnation}] = entry
+	}
+	var entries []v1alpha1.BackendStatus
+	for i := range a.plan.berths {
+		b := &a.plan.berths[i]
+		seen := known[b.incarnation]
+		if b.place == placeStray && seen == nil {
+			continue
+		}
+		entry := entryOf(b, seen, a.verdicts[string(b.incarnation)], now)
+		was := before[[2]string{entry.Name, entry.Incarnation}]
+		entry.IsolationStartTime = isolationOf(seen, was, now)
+		entry.LastTransitionTime = transitionOf(&entry, was, now)
+		entries = append(entries, entry)
+	}
+	return entries
+}
+
+// transitionOf is when an entry came into its state.
+func transitionOf(entry, was *v1alpha1.BackendStatus, now time.Time) metav1.Time {
+	if was != nil && was.State == entry.State {
+		return was.LastTransitionTime
+	}
+	return toTheSecond(now)
+}
+
+// isolationOf is when an incarnation was isolated. One that an earlier term isolated stays so
+// until nothing there is unknown.
+func isolationOf(seen *router.BackendSnapshot, was *v1alpha1.BackendStatus, now time.Time) *metav1.Time {
+	before := was != nil && was.IsolationStartTime != nil
+	switch {
+	case before && (seen == nil || seen.Isolated || seen.UnknownLoad):
+		return was.IsolationStartTime
+	case seen != nil && seen.Isolated:
+		at := toTheSecond(now)
+		return &at
+	default:
+		return nil
+	}
+}
+
+// entryOf is one line of the status.
+func entryOf(b *berth, seen *router.BackendSnapshot, verdict string, now time.Time) v1alpha1.BackendStatus {
+	entry := v1alpha1.BackendStatus{
+		Name: b.name, Incarnation: string(b.incarnation), URL: b.url, DrainStartTime: timeOrNil(b.drain.start),
+	}
+	if seen != nil {
+		entry.Capacity, entry.WeightVersion = seen.Capacity, string(seen.Version)
+	}
+	entry.State, entry.Reason, entry.Message = stateOf(b, seen, now)
+	if verdict != "" && entry.Message == "" && entry.State != v1alpha1.BackendServing {
+		entry.Message = verdict
+	}
+	entry.Message = entry.Message[:min(len(entry.Message), maxMessage)]
+	return entry
+}
+
+// maxMessage is the bound of a backend's message in the API, in bytes.
+const maxMessage = 512
+
+// stateOf says what a backend is doing, and why.
+func stateOf(b *berth, seen *router.BackendSnapshot, now time.Time) (v1alpha1.BackendState, v1alpha1.BackendReason, string) {
+	switch {
+	case b.drain.reason != "":
+		return drainState(b, seen)
+	case b.place == placeStray:
+		return v1alpha1.BackendRetired, b.unusable, b.message
+	case seen != nil && (seen.Isolated || !b.isolated.IsZero() && seen.UnknownLoad):
+		return v1alpha1.BackendIsolated, v1alpha1.ReasonExecutionUncertain, ""
+	case b.unusable != "":
+		return v1alpha1.BackendPending, b.unusable, b.message
+	case seen == nil:
+		return v1alpha1.BackendPending, v1alpha1.ReasonNotProbed, ""
+	default:
+		return healthState(seen)
+	}
+}
+
+// drainState tells how a drain goes. Drained is only what the router knows to be empty; a name
+// that no engine process has is empty.
+func drainState(b *berth, seen *router.BackendSnapshot) (v1alpha1.BackendState, v1alpha1.BackendReason, string) {
+	switch {
+	case b.place == placeNobody:
+		return v1alpha1.BackendDrained, v1alpha1.ReasonBackendNotFound, "the pool has no backend of this name"
+	case b.place == placeStray:
+		return v1alpha1.BackendDraining, b.unusable, b.message
+	case seen == nil && b.process != processLives:
+		return v1alpha1.BackendDrained, b.unusable, b.message
+	case seen != nil && seen.Drained:
+		return v1alpha1.BackendDrained, b.drain.reason, ""
+	default:
+		return v1alpha1.BackendDraining, b.drain.reason, ""
+	}
+}
+
+// healthState is the state of a backend that nothing keeps out of service but itself.
+func healthState(seen *router.BackendSnapshot) (v1alpha1.BackendState, v1alpha1.BackendReason, string) {
+	switch {
+	case seen.Admissible:
+		return v1alpha1.BackendServing, "", ""
+	case seen.Health == router.HealthUnknown:
+		return v1alpha1.BackendPending, v1alpha1.ReasonNotProbed, ""
+	case seen.Health == router.Refused:
+		return v1alpha1.BackendUnhealthy, v1alpha1.ReasonConnectionRefused, ""
+	case seen.Health == router.Unhealthy:
+		return v1alpha1.BackendUnhealthy, v1alpha1.ReasonProbesFailed, ""
+	case seen.Health == router.SuspectedPaused:
+		return v1alpha1.BackendPending, v1alpha1.ReasonSuspectedPaused, ""
+	case seen.Capacity <= 0:
+		return v1alpha1.BackendPending, v1alpha1.ReasonCapacityUnknown,
+			"neither the engine nor spec.backends.capacity says how many executions it can run"
+	case seen.Settling && seen.UnknownLoad:
+		return v1alpha1.BackendSettling, v1alpha1.ReasonUnknownLoad, ""
+	case seen.Settling:
+		return v1alpha1.BackendSettling, v1alpha1.ReasonExecutionUncertain, ""
+	default:
+		return v1alpha1.BackendPending, v1alpha1.BackendReason(seen.Reason), ""
+	}
+}

@@ -1,0 +1,152 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berthmaster/berthmaster/api/v1alpha1"
+)
+
+// maxNames is how many names a condition's message lists.
+const maxNames = 8
+
+// conditionsOf are all conditions of a pool, from everything else in its status.
+func conditionsOf(backends []v1alpha1.BackendStatus, status *v1alpha1.InferencePoolStatus, a account, now time.Time) []metav1.Condition {
+	return []metav1.Condition{
+		readyCondition(status),
+		availableCondition(status.Summary, a.spec),
+		drainingCondition(backends, a.plan, now),
+		fencedCondition(status.Senders),
+		failedCondition(status.Failure),
+	}
+}
+
+// setConditions puts conditions into a status; one that stays what it is keeps its transition time.
+func setConditions(status *v1alpha1.InferencePoolStatus, conditions []metav1.Condition, generation int64, now time.Time) {
+	for _, condition := range conditions {
+		condition.ObservedGeneration = generation
+		condition.LastTransitionTime = toTheSecond(now)
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+}
+
+func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+// readyCondition: leases can be granted.
+func readyCondition(status *v1alpha1.InferencePoolStatus) metav1.Condition {
+	switch {
+	case status.Term == 0:
+		return condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNoTerm, "no router has taken the pool over yet")
+	case status.Failure != nil:
+		return condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonPoolFailed,
+			"the pool has failed; raise spec.epoch once what may still run is dealt with")
+	case status.Summary.Backends == 0:
+		return condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNoBackends, "there is no backend")
+	case status.Summary.Serving == 0:
+		return condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNoneServing, "no backend serves")
+	default:
+		return condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonServing, "leases are granted")
+	}
+}
+
+// availableCondition: at least one backend serves.
+func availableCondition(summary *v1alpha1.PoolSummary, spec *v1alpha1.InferencePoolSpec) metav1.Condition {
+	switch {
+	case summary.Backends == 0 && spec.Backends.Selector != nil:
+		return condition(v1alpha1.ConditionBackendsAvailable, metav1.ConditionFalse, v1alpha1.ReasonNoBackends,
+			"spec.backends.selector matches no pod in the pool's namespace")
+	case summary.Backends == 0:
+		return condition(v1alpha1.ConditionBackendsAvailable, metav1.ConditionFalse, v1alpha1.ReasonNoBackends, "spec.backends names no endpoint")
+	case summary.Serving == 0:
+		return condition(v1alpha1.ConditionBackendsAvailable, metav1.ConditionFalse, v1alpha1.ReasonNoneServing,
+			"no backend serves; status.backends says why")
+	case summary.Serving < summary.Backends:
+		return condition(v1alpha1.ConditionBackendsAvailable, metav1.ConditionTrue, v1alpha1.ReasonSomeServing,
+			"some backends do not serve; status.backends says why")
+	default:
+		return condition(v1alpha1.ConditionBackendsAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllServing, "every backend serves")
+	}
+}
+
+// drainingCondition: a drain goes on that has not ended.
+func drainingCondition(backends []v1alpha1.BackendStatus, p *plan, now time.Time) metav1.Condition {
+	late := map[string]bool{}
+	for i := range p.berths {
+		late[p.berths[i].name] = late[p.berths[i].name] || p.berths[i].drain.late(now)
+	}
+	var going, overdue []string
+	drained := false
+	for i := range backends {
+		switch entry := &backends[i]; entry.State {
+		case v1alpha1.BackendDraining:
+			going = append(going, entry.Name)
+			if late[entry.Name] {
+				overdue = append(overdue, entry.Name)
+			}
+		case v1alpha1.BackendDrained:
+			drained = true
+		case v1alpha1.BackendPending, v1alpha1.BackendServing, v1alpha1.BackendUnhealthy,
+			v1alpha1.BackendSettling, v1alpha1.BackendIsolated, v1alpha1.BackendRetired:
+		}
+	}
+	switch {
+	case len(overdue) > 0:
+		return condition(v1alpha1.ConditionDraining, metav1.ConditionTrue, v1alpha1.ReasonDrainsLate, "past its deadline: "+names(overdue))
+	case len(going) > 0:
+		return condition(v1alpha1.ConditionDraining, metav1.ConditionTrue, v1alpha1.ReasonDrainsInProgress, "being drained: "+names(going))
+	case drained:
+		return condition(v1alpha1.ConditionDraining, metav1.ConditionFalse, v1alpha1.ReasonAllDrained, "every drain has ended")
+	default:
+		return condition(v1alpha1.ConditionDraining, metav1.ConditionFalse, v1alpha1.ReasonNotDraining, "no backend is being drained")
+	}
+}
+
+// fencedCondition: nothing of any fenced sender can be running.
+func fencedCondition(senders []v1alpha1.SenderStatus) metav1.Condition {
+	var fencing, fenced []string
+	for _, sender := range senders {
+		switch sender.Access {
+		case v1alpha1.SenderStateFencing:
+			fencing = append(fencing, sender.Name)
+		case v1alpha1.SenderStateFenced:
+			fenced = append(fenced, sender.Name)
+		case v1alpha1.SenderStateOpen:
+		}
+	}
+	switch {
+	case len(fencing) > 0:
+		return condition(v1alpha1.ConditionSendersFenced, metav1.ConditionFalse, v1alpha1.ReasonFencing,
+			"executions are or may be running of: "+names(fencing))
+	case len(fenced) > 0:
+		return condition(v1alpha1.ConditionSendersFenced, metav1.ConditionTrue, v1alpha1.ReasonFenced, "fenced: "+names(fenced))
+	default:
+		return condition(v1alpha1.ConditionSendersFenced, metav1.ConditionFalse, v1alpha1.ReasonNoneFenced, "every sender is open")
+	}
+}
+
+// failedCondition: an execution of unknown fate failed the pool.
+func failedCondition(failure *v1alpha1.PoolFailure) metav1.Condition {
+	if failure == nil {
+		return condition(v1alpha1.ConditionFailed, metav1.ConditionFalse, v1alpha1.ReasonNotFailed, "the pool has not failed in this epoch")
+	}
+	return condition(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonAmbiguousExecution, fmt.Sprintf(
+		"request %s of session %s on backend %s could not be proven dead; raise spec.epoch once it cannot do harm",
+		failure.RequestID, failure.SessionID, failure.Backend))
+}
+
+// names lists names in order, so that a message stays the same while its problem does.
+func names(list []string) string {
+	slices.Sort(list)
+	list = slices.Compact(list)
+	if more := len(list) - maxNames; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:maxNames], ", "), more)
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,267 @@
+package controller
+
+import (
+	"time"
+
+	"github.com/berthmaster/berthmaster/api/v1alpha1"
+	"github.com/berthmaster/berthmaster/internal/prober"
+	"github.com/berthmaster/berthmaster/internal/router"
+	"github.com/berthmaster/berthmaster/internal/sglang"
+)
+
+// course is what a plan does with a pool as a whole.
+type course int
+
+const (
+	// courseServe keeps the router in step.
+	courseServe course = iota
+	// courseLead raises the term first.
+	courseLead
+	// courseLeave forgets a pool that is not there any more.
+	courseLeave
+	// courseYield stops granting, because a higher term has been written.
+	courseYield
+)
+
+// plan is all that a reconcile will do.
+type plan struct {
+	course course
+	// term is the tenure's once the plan has been carried out.
+	term int64
+	// lives and startSeconds are facts of the status.
+	lives        int64
+	startSeconds int32
+	// gone are lives known to have ended.
+	gone []router.Incarnation
+	// introduced are members that the router must have met, in this form, before fleet makes them
+	// retired.
+	introduced []router.Member
+	fleet      router.Fleet
+	targets    []prober.Target
+	// berths are the backends, those that a drain names in vain, and the strays.
+	berths []berth
+	// deadline is when the plan changes by itself. Zero: never.
+	deadline time.Time
+}
+
+// place is what a berth is to the pool.
+type place int
+
+const (
+	// placeMember is a backend that the spec selects.
+	placeMember place = iota
+	// placeStray is an incarnation that the world does not show as a backend any more.
+	placeStray
+	// placeNobody is a name in spec.drain that no backend has.
+	placeNobody
+)
+
+// berth is one line of the plan, and of the status.
+type berth struct {
+	sighting
+	place    place
+	drain    drain
+	isolated time.Time // when the status says that it was isolated; zero: it does not
+	load     router.Load
+}
+
+// decide makes the plan for a pool. It is a pure function of the world and the time, and reads no
+// condition that this controller wrote.
+func decide(w world, now time.Time) plan {
+	if w.pool == nil {
+		return plan{course: courseLeave}
+	}
+	p := plan{term: w.term}
+	switch {
+	case w.standing == standingDeposed || (w.standing == standingLeads && w.pool.Status.Term > w.term):
+		p.course = courseYield
+		return p
+	case w.standing == standingNew:
+		p.course = courseLead
+		p.term = w.pool.Status.Term + 1
+		w.origin = originOf(w.pool)
+	}
+	status := &w.pool.Status
+	p.startSeconds = max(status.StartSecondsHighWater, startSecondsOf(&w.pool.Spec))
+	sightings := w.pods
+	var endpoints []sighting
+	endpoints, p.lives = sightEndpoints(w.pool, status.Lives)
+	sightings = append(sightings, endpoints...)
+	p.planBerths(w, sightings, now)
+	p.planGone(w)
+	p.planFleet(w)
+	p.planDeadline(now)
+	return p
+}
+
+// originOf says whether an earlier term granted leases of the pool.
+func originOf(pool *v1alpha1.InferencePool) origin {
+	if pool.Status.Term == 0 {
+		return originFirst
+	}
+	return originTakenOver
+}
+
+// planBerths joins what is seen, what is asked and what the status remembers.
+func (p *plan) planBerths(w world, sightings []sighting, now time.Time) {
+	drains := drainsByName(&w.pool.Spec)
+	ended := confirmedGone(&w.pool.Spec)
+	for life := range w.ended {
+		ended[life] = struct{}{}
+	}
+	named, current := map[string]struct{}{}, map[router.Incarnation]struct{}{}
+	for _, s := range sightings {
+		if _, over := ended[s.incarnation]; over {
+			s.process = processEnded
+		}
+		if s.process == processEnded {
+			s.unusable, s.message = v1alpha1.ReasonProcessEnded, "the engine's process has ended, and no new one has started"
+		}
+		b := berth{sighting: s, place: placeMember, load: loadOf(w, s)}
+		p.addBerth(w, b, drains[s.name], now)
+		named[s.name], current[s.incarnation] = struct{}{}, struct{}{}
+	}
+	for _, s := range w.strays {
+		if _, known := current[s.incarnation]; known || s.fate == fateEnded {
+			continue
+		}
+		if _, over := ended[s.incarnation]; over {
+			continue
+		}
+		p.addBerth(w, strayBerth(s, named), drains[s.name], now)
+		named[s.name] = struct{}{}
+	}
+	for _, asked := range w.pool.Spec.Drain {
+		if _, known := named[asked.Backend]; !known {
+			p.addBerth(w, berth{sighting: sighting{name: asked.Backend}, place: placeNobody}, &asked, now)
+		}
+	}
+}
+
+// addBerth completes a berth with its drain and its isolation.
+func (p *plan) addBerth(w world, b berth, asked *v1alpha1.DrainSpec, now time.Time) {
+	entries := w.pool.Status.Backends
+	began := drainStart(entries, b.name, string(b.incarnation), asked)
+	own := b.sighting.drain
+	b.drain = planDrain(own, asked, began, now)
+	for i := range entries {
+		if entries[i].IsolationStartTime != nil && entries[i].Incarnation == string(b.incarnation) {
+			b.isolated = entries[i].IsolationStartTime.Time
+		}
+	}
+	p.berths = append(p.berths, b)
+}
+
+// strayBerth says what became of a stray, and of its address: behind that of a missing pod another
+// engine may answer by now.
+func strayBerth(s stray, named map[string]struct{}) berth {
+	b := berth{place: placeStray, load: router.LoadUnknown}
+	b.sighting = sighting{name: s.name, incarnation: s.incarnation, url: s.url, process: processLives}
+	_, replaced := named[s.name]
+	switch {
+	case s.fate == fateMissing:
+		b.url, b.unusable = "", v1alpha1.ReasonPodMissing
+		b.message = "the pod is gone and nothing was heard of its container's end; if it has ended, name the incarnation in spec.confirmedGone"
+	case replaced:
+		b.unusable, b.message = v1alpha1.ReasonReplaced, "a later incarnation has taken its place"
+	default:
+		b.unusable, b.message = v1alpha1.ReasonNotSelected, "the spec does not select it any more"
+	}
+	return b
+}
+
+// loadOf says whether executions that this tenure did not grant may run on a backend that the
+// router meets.
+func loadOf(w world, s sighting) router.Load {
+	switch {
+	case s.engineKey != "" && w.servedOther(s.engineKey):
+		return router.LoadUnknown
+	case w.origin == originFirst:
+		return router.LoadNone
+	case w.standing == standingNew || w.old(s.incarnation):
+		return router.LoadUnknown
+	default:
+		return router.LoadNone
+	}
+}
+
+// planGone lists the lives that are known to have ended.
+func (p *plan) planGone(w world) {
+	for life := range w.ended {
+		p.gone = append(p.gone, life)
+	}
+	for _, s := range w.strays {
+		if s.fate == fateEnded {
+			p.gone = append(p.gone, s.incarnation)
+		}
+	}
+	for _, life := range w.pool.Spec.ConfirmedGone {
+		p.gone = append(p.gone, router.Incarnation(life))
+	}
+}
+
+// planFleet turns the berths into what the router and the prober are told.
+func (p *plan) planFleet(w world) {
+	spec := &w.pool.Spec
+	p.fleet = router.Fleet{
+		Epoch: epochOf(spec), Leasing: router.LeasingOpen, Config: configOf(spec), Senders: sendersOf(spec),
+	}
+	fixed, fallback := capacityOf(&spec.Backends)
+	known := map[router.Incarnation]string{}
+	for i := range w.snapshot.Backends {
+		known[w.snapshot.Backends[i].Incarnation] = w.snapshot.Backends[i].URL
+	}
+	for i := range p.berths {
+		b := &p.berths[i]
+		if b.incarnation == "" || b.process != processLives {
+			continue
+		}
+		member := memberOf(b, fixed, fallback)
+		if b.place == placeMember {
+			p.fleet.Members = append(p.fleet.Members, member)
+			p.planProbe(b, healthOf(&spec.Health))
+			continue
+		}
+		if url, met := known[b.incarnation]; !met || url != b.url {
+			p.introduced = append(p.introduced, member)
+		}
+	}
+}
+
+func memberOf(b *berth, fixed, fallback int64) router.Member {
+	member := router.Member{
+		Name: router.BackendName(b.name), Incarnation: b.incarnation, URL: b.url,
+		Capacity: fixed, FallbackCapacity: fallback, Drain: b.drain.mode, Load: b.load, Excluded: string(b.unusable),
+	}
+	if b.capacity > 0 {
+		member.Capacity = b.capacity
+	}
+	if !b.isolated.IsZero() && member.Drain != router.DrainAbort {
+		// A router that took over does not know why the incarnation takes no leases. Emptying it
+		// is what ends an isolation.
+		member.Excluded, member.Drain = string(v1alpha1.BackendIsolated), router.DrainMove
+	}
+	return member
+}
+
+// planProbe lets the backend's health be watched.
+func (p *plan) planProbe(b *berth, rule healthRule) {
+	base, err := sglang.ParseBaseURL(b.url)
+	if err != nil {
+		return // it has no address yet
+	}
+	p.targets = append(p.targets, prober.Target{
+		Incarnation: string(b.incarnation), URL: base, Period: rule.period, Timeout: rule.timeout,
+		FailureThreshold: rule.threshold, Budget: rule.budget,
+	})
+}
+
+// planDeadline finds the next drain that will be late.
+func (p *plan) planDeadline(now time.Time) {
+	for i := range p.berths {
+		deadline := p.berths[i].drain.deadline
+		if deadline.After(now) && (p.deadline.IsZero() || deadline.Before(p.deadline)) {
+			p.deadline = deadline
+		}
+	}
+}

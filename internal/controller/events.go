@@ -1,0 +1,99 @@
+package controller
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/berthmaster/berthmaster/api/v1alpha1"
+)
+
+// EventRecorder is where the controller's events go, as client-go's recorder of events.k8s.io.
+type EventRecorder interface {
+	// Eventf records that something happened to regarding.
+	Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any)
+}
+
+// change is something that a status write made known, once.
+type change struct {
+	kind   string // corev1.EventTypeNormal or corev1.EventTypeWarning
+	reason string
+	action string
+	note   string
+}
+
+// chronicle turns changes into events.
+type chronicle struct{ recorder EventRecorder }
+
+func (c chronicle) record(pool *v1alpha1.InferencePool, changes []change) {
+	for _, ch := range changes {
+		c.recorder.Eventf(pool, nil, ch.kind, ch.reason, ch.action, "%s", ch.note)
+	}
+}
+
+// changesBetween lists what one status write changed that a person wants to know. Comparing what is
+// written, and not what is about to be, gives one event for each change.
+func changesBetween(before, after *v1alpha1.InferencePoolStatus) []change {
+	var changes []change
+	if after.Term != before.Term {
+		changes = append(changes, change{corev1.EventTypeNormal, "TermBegan", "Lead", fmt.Sprintf("leases are granted under term %d", after.Term)})
+	}
+	if before.Epoch != 0 && after.Epoch != before.Epoch {
+		changes = append(changes, change{corev1.EventTypeNormal, "EpochRaised", "Fence",
+			fmt.Sprintf("epoch %d: earlier leases and sessions have ended", after.Epoch)})
+	}
+	if after.Failure != nil && before.Failure == nil {
+		changes = append(changes, change{corev1.EventTypeWarning, "PoolFailed", "StopGrants",
+			fmt.Sprintf("request %s on backend %s could not be proven dead", after.Failure.RequestID, after.Failure.Backend)})
+	}
+	changes = append(changes, senderChanges(before.Senders, after.Senders)...)
+	return append(changes, backendChanges(before.Backends, after.Backends)...)
+}
+
+func senderChanges(before, after []v1alpha1.SenderStatus) []change {
+	was := map[string]v1alpha1.SenderState{}
+	for _, sender := range before {
+		was[sender.Name] = sender.Access
+	}
+	var changes []change
+	for _, sender := range after {
+		if last, known := was[sender.Name]; last == sender.Access || (!known && sender.Access == v1alpha1.SenderStateOpen) {
+			continue
+		}
+		changes = append(changes, change{corev1.EventTypeNormal, "Sender" + string(sender.Access), "Fence",
+			fmt.Sprintf("sender %s is %s", sender.Name, sender.Access)})
+	}
+	return changes
+}
+
+func backendChanges(before, after []v1alpha1.BackendStatus) []change {
+	was := map[[2]string]v1alpha1.BackendState{}
+	for i := range before {
+		was[[2]string{before[i].Name, before[i].Incarnation}] = before[i].State
+	}
+	var changes []change
+	for i := range after {
+		entry := &after[i]
+		if last := was[[2]string{entry.Name, entry.Incarnation}]; last == entry.State || entry.State == v1alpha1.BackendPending {
+			continue
+		}
+		note := fmt.Sprintf("backend %s is %s", entry.Name, entry.State)
+		if entry.Reason != "" {
+			note += ": " + string(entry.Reason)
+		}
+		changes = append(changes, change{severity(entry.State), "Backend" + string(entry.State), "Observe", note})
+	}
+	return changes
+}
+
+// severity is a warning where a person may have to act.
+func severity(state v1alpha1.BackendState) string {
+	switch state {
+	case v1alpha1.BackendUnhealthy, v1alpha1.BackendIsolated, v1alpha1.BackendRetired:
+		return corev1.EventTypeWarning
+	case v1alpha1.BackendPending, v1alpha1.BackendServing, v1alpha1.BackendSettling,
+		v1alpha1.BackendDraining, v1alpha1.BackendDrained:
+	}
+	return corev1.EventTypeNormal
+}

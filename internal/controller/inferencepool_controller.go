@@ -1,0 +1,142 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/berthmaster/berthmaster/api/v1alpha1"
+	"github.com/berthmaster/berthmaster/internal/prober"
+	"github.com/berthmaster/berthmaster/internal/router"
+)
+
+// +kubebuilder:rbac:groups=inference.berthmaster.io,resources=inferencepools,verbs=get;list;watch
+// +kubebuilder:rbac:groups=inference.berthmaster.io,resources=inferencepools/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+const (
+	// concurrency is how many pools are reconciled at once. No reconcile waits for an engine, so a
+	// few are enough for thousands of pools.
+	concurrency = 4
+	// conflictPause is how long to wait for the cache to show what another writer did.
+	conflictPause = 100 * time.Millisecond
+)
+
+// Prober watches the health of engines. *prober.Prober is one.
+type Prober interface {
+	// Set makes targets the targets of the pool of that UID.
+	Set(poolUID string, targets []prober.Target)
+	// Forget ends all targets of a pool.
+	Forget(poolUID string)
+	// Latest is what is known of a pool's targets, by incarnation.
+	Latest(poolUID string) map[string]prober.Observation
+}
+
+// Config is what a Reconciler works with. Every field is required.
+type Config struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Live reads from the API server itself.
+	Live client.Reader
+	// Pools is where the servers find the tables of pools; the reconciler puts and removes them.
+	Pools *router.Pools
+	// NewProber makes the prober that reports to sink. The reconciler's caller closes it, after the
+	// reconciler.
+	NewProber func(sink prober.Sink) Prober
+	// Events takes the events.
+	Events EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+}
+
+// Reconciler keeps routers in step with pools. See the package comment.
+type Reconciler struct {
+	client  client.Client
+	live    client.Reader
+	prober  Prober
+	events  chronicle
+	clock   clock.PassiveClock
+	tenures *tenures
+	origins *origins
+	changed chan event.TypedGenericEvent[types.NamespacedName]
+}
+
+// New returns a reconciler. The caller must Close it once it no longer reconciles.
+func New(config Config) *Reconciler {
+	r := &Reconciler{
+		client: config.Client, live: config.Live, events: chronicle{config.Events}, clock: config.Clock,
+		origins: newOrigins(), changed: make(chan event.TypedGenericEvent[types.NamespacedName]),
+	}
+	r.tenures = newTenures(config.Pools, r.wake)
+	r.prober = config.NewProber(r.tenures)
+	return r
+}
+
+// wake has a pool reconciled because its table has changed.
+func (r *Reconciler) wake(ctx context.Context, key types.NamespacedName) {
+	select {
+	case r.changed <- event.TypedGenericEvent[types.NamespacedName]{Object: key}:
+	case <-ctx.Done():
+	}
+}
+
+// Close forgets every pool: their tables are not found any more.
+func (r *Reconciler) Close() { r.tenures.close() }
+
+// SetupWithManager has the manager run the reconciler.
+func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(manager).
+		Named("inferencepool").
+		For(&v1alpha1.InferencePool{}, builder.WithPredicates(news())).
+		WatchesRawSource(source.TypedKind(manager.GetCache(), &corev1.Pod{}, r.podHandler())).
+		WatchesRawSource(source.Channel(r.changed, tableHandler())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		Complete(r)
+}
+
+// Reconcile brings one pool's router, probes and status in step with what is asked and seen.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	now := r.clock.Now()
+	seen, err := r.observe(ctx, request.NamespacedName, now)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	todo := decide(seen, now)
+	applied := r.apply(ctx, &seen, &todo, now)
+	held, reported := r.report(ctx, &seen, &todo, applied)
+	if err := errors.Join(applied, reported); err != nil {
+		return afterError(err)
+	}
+	return ctrl.Result{RequeueAfter: r.again(&todo, held)}, nil
+}
+
+// afterError requeues a conflict without a word: someone else wrote first, and what they wrote will
+// be seen.
+func afterError(err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: conflictPause}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+// again is when the pool must be looked at although nothing happens; 0: never.
+func (r *Reconciler) again(p *plan, held time.Duration) time.Duration {
+	if p.deadline.IsZero() {
+		return held
+	}
+	deadline := max(p.deadline.Sub(r.clock.Now()), time.Millisecond)
+	return min(cmp.Or(held, deadline), deadline)
+}

@@ -1,0 +1,249 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/berthmaster/berthmaster/api/v1alpha1"
+	"github.com/berthmaster/berthmaster/internal/prober"
+	"github.com/berthmaster/berthmaster/internal/router"
+)
+
+// world is all that a decision looks at.
+type world struct {
+	key types.NamespacedName
+	// pool is nil when there is no such pool, or it is being deleted; nothing else is set then.
+	pool   *v1alpha1.InferencePool
+	tenure *tenure
+	// standing, origin and term are the tenure's when the world was seen.
+	standing standing
+	origin   origin
+	term     int64
+	// pods are the backends that the selector finds, as the API server has them.
+	pods []sighting
+	// strays are incarnations that the router may count something on and that are not among pods.
+	strays []stray
+	// ended are lives that pod events proved ended and that no reconcile has taken note of.
+	ended map[router.Incarnation]struct{}
+	// verdicts are the prober's, by incarnation.
+	verdicts map[string]prober.Observation
+	snapshot router.Snapshot
+	// servedOther reports whether an engine, by its key, served another pool before.
+	servedOther func(engine string) bool
+	// old reports whether a life had begun before this process did.
+	old func(life router.Incarnation) bool
+}
+
+// stray is an incarnation that the world does not show as a backend any more.
+type stray struct {
+	name        string
+	incarnation router.Incarnation
+	url         string
+	fate        fate
+}
+
+// fate is what became of a stray.
+type fate int
+
+const (
+	// fateUnselected is still there, but the spec does not select it.
+	fateUnselected fate = iota
+	// fateMissing has no pod object any more, which proves nothing about its process.
+	fateMissing
+	// fateEnded is known to have ended.
+	fateEnded
+)
+
+// observe reads everything that a decision about a pool needs. A pool that is missing is seen, not
+// an error. Until the tenure leads, the API server is asked itself and not the cache: a term is
+// raised, and executions of earlier terms are judged, on nothing stale.
+func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, now time.Time) (world, error) {
+	w := world{key: key}
+	pool, err := r.readPool(ctx, key)
+	if err != nil || pool == nil {
+		return w, err
+	}
+	w.pool = pool
+	w.tenure = r.tenures.enter(ctx, key, pool.UID, now)
+	w.standing, w.origin, w.term = w.tenure.standing, w.tenure.origin, w.tenure.term
+	w.ended = w.tenure.buried()
+	w.snapshot = w.tenure.table.Snapshot(now)
+	w.verdicts = r.prober.Latest(string(pool.UID))
+	w.old = r.origins.isOld
+	w.servedOther = func(engine string) bool { return r.origins.servedOther(engine, pool.UID) }
+	reader := r.readerFor(w.standing)
+	if err := r.readPods(ctx, reader, &w); err != nil {
+		return w, err
+	}
+	return w, r.readStrays(ctx, reader, &w)
+}
+
+func (r *Reconciler) readerFor(s standing) client.Reader {
+	if s == standingNew {
+		return r.live
+	}
+	return r.client
+}
+
+// readPool returns the pool as it was last written or read, whichever is newer; nil: there is none.
+func (r *Reconciler) readPool(ctx context.Context, key types.NamespacedName) (*v1alpha1.InferencePool, error) {
+	t := r.tenures.get(key)
+	reader := client.Reader(r.live)
+	if t != nil {
+		reader = r.readerFor(t.standing)
+	}
+	var pool v1alpha1.InferencePool
+	if err := reader.Get(ctx, key, &pool); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("read the pool: %w", err)
+	}
+	if pool.DeletionTimestamp != nil {
+		return nil, nil
+	}
+	if t != nil && t.written != nil && t.written.UID == pool.UID && newer(t.written, &pool) {
+		return t.written.DeepCopy(), nil
+	}
+	return &pool, nil
+}
+
+// newer reports whether a is a later state of the object than b.
+func newer(a, b metav1.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order > 0
+}
+
+// readPods finds the pods that the spec selects.
+func (r *Reconciler) readPods(ctx context.Context, reader client.Reader, w *world) error {
+	backends := &w.pool.Spec.Backends
+	if backends.Selector == nil {
+		w.tenure.watch(nil, nil)
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(backends.Selector.LabelSelector())
+	if err != nil {
+		return fmt.Errorf("spec.backends.selector: %w", err)
+	}
+	// From here on events of such pods wake the pool, so that none is missed between this list and
+	// the next.
+	w.tenure.watch(selector, w.countedOn())
+	var list corev1.PodList
+	if err := reader.List(ctx, &list, client.InNamespace(w.key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return fmt.Errorf("list the pods that spec.backends.selector selects: %w", err)
+	}
+	for i := range list.Items {
+		w.pods = append(w.pods, sightPod(&list.Items[i], backends))
+		for _, life := range endedLives(&list.Items[i]) {
+			w.ended[life] = struct{}{}
+		}
+	}
+	return nil
+}
+
+// countedOn lists the pods that the router may count something on.
+func (w *world) countedOn() map[types.UID]struct{} {
+	pods := map[types.UID]struct{}{}
+	for i := range w.snapshot.Backends {
+		if uid, isPod := podOf(w.snapshot.Backends[i].Incarnation); isPod {
+			pods[uid] = struct{}{}
+		}
+	}
+	return pods
+}
+
+// readStrays finds out what became of the incarnations that are not among the pods.
+func (r *Reconciler) readStrays(ctx context.Context, reader client.Reader, w *world) error {
+	shown := map[router.Incarnation]struct{}{}
+	for i := range w.pods {
+		shown[w.pods[i].incarnation] = struct{}{}
+	}
+	for _, candidate := range w.remembered() {
+		if _, here := shown[candidate.incarnation]; here {
+			continue
+		}
+		shown[candidate.incarnation] = struct{}{}
+		if err := r.judge(ctx, reader, w, &candidate); err != nil {
+			return err
+		}
+		w.strays = append(w.strays, candidate)
+	}
+	return nil
+}
+
+// remembered lists the incarnations that the router knows, and, as long as it knows none of an
+// earlier term, those that the status names.
+func (w *world) remembered() []stray {
+	var list []stray
+	for i := range w.snapshot.Backends {
+		b := &w.snapshot.Backends[i]
+		list = append(list, stray{name: string(b.Name), incarnation: b.Incarnation, url: b.URL})
+	}
+	if w.standing != standingNew {
+		return list
+	}
+	for i := range w.pool.Status.Backends {
+		b := &w.pool.Status.Backends[i]
+		if b.Incarnation != "" {
+			list = append(list, stray{name: b.Name, incarnation: router.Incarnation(b.Incarnation), url: b.URL})
+		}
+	}
+	return list
+}
+
+// judge decides the fate of a stray from its pod, which is read after the stray was heard of: what
+// it shows is later.
+func (r *Reconciler) judge(ctx context.Context, reader client.Reader, w *world, s *stray) error {
+	uid, isPod := podOf(s.incarnation)
+	if _, ended := w.ended[s.incarnation]; ended {
+		s.fate = fateEnded
+		return nil
+	}
+	if !isPod {
+		s.fate = fateUnselected
+		return nil
+	}
+	var pod corev1.Pod
+	err := reader.Get(ctx, types.NamespacedName{Namespace: w.key.Namespace, Name: s.name}, &pod)
+	switch {
+	case apierrors.IsNotFound(err):
+		s.fate = fateMissing
+	case err != nil:
+		return fmt.Errorf("read pod %s: %w", s.name, err)
+	default:
+		s.fate = fateIn(&pod, uid, s.incarnation)
+	}
+	return nil
+}
+
+// fateIn is the fate of a life of the pod of that UID, as a pod of its name shows it.
+func fateIn(pod *corev1.Pod, uid types.UID, life router.Incarnation) fate {
+	if pod.UID != uid {
+		return fateMissing
+	}
+	for _, ended := range endedLives(pod) {
+		if ended == life {
+			return fateEnded
+		}
+	}
+	for _, current := range currentLives(pod) {
+		if current == life {
+			return fateUnselected
+		}
+	}
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].ContainerID == "" {
+			return fateUnselected // it may have been this container's, which shows no life now
+		}
+	}
+	// Every container has another life now, so that whichever it was has a later one.
+	return fateEnded
+}
