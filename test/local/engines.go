@@ -82,7 +82,7 @@ func (s *System) engineArgs(e *engine) []string {
 	return []string{
 		"--host", e.address,
 		"--port", strconv.Itoa(s.kubelet.port),
-		"--backend-name", e.name,
+		"--name", e.name,
 		"--exec-log", filepath.Join(s.ExecutionLogs(), e.name+".exec.jsonl"),
 		"--speed", strconv.FormatFloat(s.config.Speed, 'g', -1, 64),
 	}

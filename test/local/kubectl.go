@@ -25,6 +25,9 @@ func (k Kubectl) Apply(ctx context.Context, manifest string, args ...string) (st
 	return k.run(ctx, manifest, append([]string{"apply", "-f", "-"}, args...)...)
 }
 
+// Kubeconfig is the file by which it reaches the control plane.
+func (k Kubectl) Kubeconfig() string { return k.kubeconfig }
+
 // Line returns the command as a person would type it.
 func (k Kubectl) Line(args ...string) string {
 	return "kubectl " + strings.Join(args, " ")

@@ -15,6 +15,10 @@ import (
 	v1alpha1 "github.com/berthmaster/berthmaster/api/v1alpha1"
 )
 
+// Sample is the manifest of the pool, below the project's folder. Its namespace,
+// labels and port decide what the engines' pods look like.
+const Sample = "config/samples/inferencepool.yaml"
+
 // Config says where a local system finds and leaves things, and how large it is.
 type Config struct {
 	// Root is the folder of the project: config/ is read from it.
@@ -26,9 +30,6 @@ type Config struct {
 	// Work is the folder for logs and state. What an earlier run left there is
 	// removed.
 	Work string
-	// Sample is the manifest of the pool, relative to Root. Its namespace,
-	// labels and port decide what the engines' pods look like.
-	Sample string
 	// Engines is how many simulated engines to start, at least 1.
 	Engines int
 	// FirstAddress is the loopback address of the first engine; the others
@@ -43,8 +44,8 @@ type Config struct {
 // Validate names the first field that cannot be used.
 func (c Config) Validate() error {
 	switch {
-	case c.Root == "", c.Bin == "", c.Assets == "", c.Work == "", c.Sample == "":
-		return errors.New("Root, Bin, Assets, Work and Sample must be set")
+	case c.Root == "", c.Bin == "", c.Assets == "", c.Work == "":
+		return errors.New("Root, Bin, Assets and Work must be set")
 	case c.Engines < 1 || c.Engines > 64:
 		return fmt.Errorf("Engines is %d, not between 1 and 64", c.Engines)
 	case !c.FirstAddress.IsLoopback():
@@ -82,7 +83,7 @@ func Start(ctx context.Context, c Config) (_ *System, err error) {
 		return nil, fmt.Errorf("local system: %w", err)
 	}
 	s := &System{config: c, broken: make(chan error, 1)}
-	if s.sample, err = readSample(filepath.Join(c.Root, c.Sample)); err != nil {
+	if s.sample, err = readSample(filepath.Join(c.Root, Sample)); err != nil {
 		return nil, err
 	}
 	if err := s.makeFolders(); err != nil {

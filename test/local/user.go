@@ -14,7 +14,7 @@ const resource = "inferencepools.inference.berthmaster.io"
 
 // ApplySample creates the pool from its manifest.
 func (s *System) ApplySample(ctx context.Context) error {
-	_, err := s.Kubectl().Run(ctx, "apply", "-f", filepath.Join(s.config.Root, s.config.Sample))
+	_, err := s.Kubectl().Run(ctx, "apply", "-f", filepath.Join(s.config.Root, Sample))
 	return err
 }
 
