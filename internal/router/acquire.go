@@ -148,10 +148,12 @@ func (s *state) enter(l *lease, b *backend, now instant) {
 	s.extend(l, now)
 }
 
-// extend opens the start window and the TTL anew. The client counts its window from sending,
-// which is earlier than now: ours ends no sooner than its.
+// extend opens the TTL anew, and the start window unless the client has begun. The client counts
+// its window from sending, which is earlier than now: ours ends no sooner than its.
 func (s *state) extend(l *lease, now instant) {
-	l.windowEnd = max(now).add(s.config.StartWindow)
+	if l.begun == NotStarted {
+		l.windowEnd = now.add(s.config.StartWindow)
+	}
 	l.expires = now.add(s.config.TTL)
 	s.deadlines.set(l)
 }

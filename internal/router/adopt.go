@@ -42,8 +42,8 @@ func (s *state) backendOf(c *Claim, now instant) *backend {
 		return b
 	}
 	b := newBackend(Member{Name: c.Backend, Incarnation: c.Incarnation, Load: LoadUnknown}, now)
-	b.retired, b.settling.unknown = true, true
-	s.backends[c.Incarnation] = b
+	b.retired, b.settling.unknown, b.settling.windowsEnd = true, true, s.earlierWindows
+	s.backends[c.Incarnation], s.unsettled = b, true
 	return b
 }
 
@@ -66,6 +66,9 @@ func (s *state) adoptSession(c *Claim, b *backend, now instant) *session {
 // fleet may carry load of theirs, written within that long from now.
 func (s *state) lead(t Term, windows instant, past *Failure, now instant) {
 	s.term, s.earlierWindows = t, now+windows
+	for _, b := range s.backends {
+		b.settling.windowsEnd = max(b.settling.windowsEnd, s.earlierWindows)
+	}
 	if past != nil && s.failure == nil {
 		s.failure = &failure{at: now, recorded: true, durable: *past}
 	}

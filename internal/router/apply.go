@@ -147,7 +147,7 @@ func (s *state) observe(o *Observation, now instant) {
 		b.seen.Capacity = last.Capacity
 	}
 	if last.Health != o.Health || last.Reason != o.Reason || last.Version != o.Version || last.Capacity != b.seen.Capacity {
-		s.changed, s.unsettled = true, true
+		s.changed, s.unsettled, s.freed = true, true, true
 	}
 	b.running.set(b.generates(), now)
 	b.guess(o.EngineTotal)

@@ -43,11 +43,12 @@ func (s *state) die(l *lease, now instant) {
 
 // pauseAborted takes note that an abort-mode pause, begun at the given time, was answered 200:
 // the engine had nothing in flight then. It proves as much as quiescence if every start window
-// of what is held or unknown had closed before it began (5.3 c).
+// of what is held or unknown had closed before it began (5.3 c): what was written to the paused
+// engine later waits there.
 func (s *state) pauseAborted(inc Incarnation, begun, now instant) {
 	s.advance(now)
 	b := s.backends[inc]
-	if b == nil || !b.unproven() || begun < b.settling.windowsEnd {
+	if b == nil || !b.unproven() || begun <= b.settling.windowsEnd {
 		return
 	}
 	s.quiesce(b, now)

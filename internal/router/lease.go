@@ -18,8 +18,10 @@ type lease struct {
 	handed  handed
 	abort   abortion
 
-	// windowEnd is when the client may no longer begin to write; 0: the window is closed.
+	// windowEnd is when the client may no longer begin to write; a client that has begun, or
+	// has released, closed its window at that moment.
 	windowEnd instant
+	begun     Start
 	expires   instant
 	place     int // in state.deadlines; -1: not there
 	endedAt   instant
@@ -54,6 +56,9 @@ const (
 )
 
 func leaseLinks(l *lease) *links[lease] { return &l.links }
+
+// closeWindow notes that nothing is written under l from now on.
+func (l *lease) closeWindow(now instant) { l.windowEnd = min(l.windowEnd, now) }
 
 // counted reports whether the execution is in the ledger.
 func (l *lease) counted() bool { return l.phase != phaseEnded }

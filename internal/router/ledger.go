@@ -70,6 +70,9 @@ func (s *state) outstanding(b *backend, by int64) {
 // resident changes the number of sessions at home on a backend, and its mirror.
 func (s *state) resident(b *backend, by int64) {
 	b.sessions += by
+	if b.Drain == DrainKeep && (b.sessions == 0 || b.sessions == by) {
+		s.unsettled = true // whether the drain waits depends on whether anybody is at home
+	}
 	if b.slot >= 0 {
 		s.loads[b.slot].sessions = b.sessions
 	}

@@ -42,10 +42,11 @@ func (s *state) renew(c *Claim, begun Start, now instant) (Renewal, error) {
 	if l.phase != phaseActive {
 		return Renewal{}, l.refusal(s.epoch)
 	}
-	s.extend(l, now)
-	if begun == Started {
-		l.windowEnd = 0
+	if begun == Started && l.begun == NotStarted {
+		l.begun = Started
+		l.closeWindow(now)
 	}
+	s.extend(l, now)
 	return Renewal{TTL: s.config.TTL, StartWindow: s.config.StartWindow, Mixed: l.span == spanMixed, Pool: s.poolState(c.Sender)}, nil
 }
 
@@ -78,7 +79,8 @@ func (s *state) release(c *Claim, o Outcome, reply Reply, now instant) (Ending, 
 
 // conclude applies the first outcome of a lease.
 func (s *state) conclude(l *lease, o Outcome, reply Reply, now instant) {
-	l.outcome, l.windowEnd = o, 0
+	l.outcome = o
+	l.closeWindow(now)
 	s.totals.Released[o]++
 	s.learn(l, reply)
 	to, ok := l.phase.next(eventOf(o))

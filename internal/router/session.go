@@ -96,6 +96,7 @@ func (s *state) endSession(v *session) {
 	}
 	s.idle.remove(v)
 	s.leaveGroup(v)
+	s.freed = true
 	if s.sessions[v.id] == v {
 		delete(s.sessions, v.id)
 	}

@@ -106,7 +106,7 @@ func (s *state) setSettling(b *backend, why cause) {
 		return
 	}
 	b.settling.why = why
-	s.changed = true
+	s.changed, s.freed = true, true // also when it closes: those at home may go elsewhere
 	s.refresh(b)
 }
 

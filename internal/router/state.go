@@ -129,13 +129,14 @@ func (s *state) endCertainty(now instant) {
 // giveUp fails the pool or isolates the incarnation.
 func (s *state) giveUp(l *lease, now instant) {
 	delete(s.uncertain, l)
-	s.changed = true
+	s.changed, s.unsettled = true, true
 	if s.config.OnAmbiguous == IsolateBackend {
 		l.fate = FateIsolated
 		if l.at.isolation == notIsolated {
 			l.at.isolation = isolatedUnrecorded
 		}
 		s.refresh(l.at)
+		s.freed = true
 		return
 	}
 	l.fate = FateFailed

@@ -1,6 +1,9 @@
 package router
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Takeover is what a new term knows of earlier ones.
 type Takeover struct {
@@ -25,7 +28,7 @@ func (t *Table) LeadUntil(until, now time.Time) {
 	defer t.leave(at)
 	s.authority.until = 0
 	if !until.IsZero() {
-		s.authority.until = max(1, t.at(until))
+		s.authority.until = cmp.Or(t.at(until), -1) // 0 would mean that it does not end
 	}
 	s.freed = true
 }

@@ -1,0 +1,143 @@
+package router
+
+import (
+	"errors"
+	"slices"
+)
+
+// release ends a call as its client truthfully may.
+func (w *world) release() {
+	c := w.drawCall("call", func(c *call) bool { return c.token != nil && !c.over })
+	if c == nil {
+		return
+	}
+	o := choose(w, "outcome", truthful(c))
+	c.late = c.token.Term == w.term && !w.now.Before(c.expires)
+	e, err := w.tab.Release(*c.token, o, Reply{}, w.now)
+	c.end(w, o)
+	if err != nil {
+		w.t.Logf("release of %s: %v", c.req.ID, err)
+		return
+	}
+	if e.Outcome != o {
+		w.t.Fatalf("a release as %q was answered %q", o, e.Outcome)
+	}
+	if o != Ambiguous && !e.Settled {
+		w.t.Fatalf("a release as %q left its caller waiting", o)
+	}
+}
+
+// truthful lists the outcomes that a client may report by what it knows.
+func truthful(c *call) []Outcome {
+	switch c.work {
+	case workNone:
+		return []Outcome{NotSent}
+	case workRunning:
+		return []Outcome{Cancelled, Ambiguous, Ambiguous}
+	case workFinished:
+		return []Outcome{Succeeded, Succeeded, Ambiguous}
+	case workAborted:
+		return []Outcome{Aborted, Ambiguous, Cancelled}
+	default:
+		return []Outcome{Ambiguous, Cancelled}
+	}
+}
+
+// releaseAgain repeats a release: answered alike; with another outcome it is a conflict.
+func (w *world) releaseAgain() {
+	c := w.drawCall("call", func(c *call) bool {
+		return c.token != nil && c.over && w.tab.state.find(c.token) != nil && w.tab.state.find(c.token).outcome != OutcomeNone
+	})
+	if c == nil {
+		return
+	}
+	w.tab.Tick(w.now)
+	l := w.tab.state.find(c.token)
+	if l == nil {
+		return
+	}
+	before := w.tab.Snapshot(w.now)
+	if e, err := w.tab.Release(*c.token, l.outcome, Reply{}, w.now); err != nil || e.Outcome != l.outcome {
+		w.t.Fatalf("R3: releasing %s as %q again: %+v, %v", c.req.ID, l.outcome, e, err)
+	}
+	w.unchanged("a repeated release", before)
+	other := choose(w, "other outcome", []Outcome{Succeeded, Aborted, NotSent, Rejected, Cancelled, Ambiguous})
+	if other == l.outcome {
+		return
+	}
+	if _, err := w.tab.Release(*c.token, other, Reply{}, w.now); !errors.Is(err, ErrRequestConflict) {
+		w.t.Fatalf("R3: %s was released as %q, then as %q: %v", c.req.ID, l.outcome, other, err)
+	}
+	w.unchanged("a contradicting release", before)
+}
+
+// forgo is a client without a token that gives up: it has written nothing.
+func (w *world) forgo() {
+	c := w.drawCall("call", func(c *call) bool { return c.work == workNone && !c.over && c.waiter == nil && !c.twin })
+	if c == nil {
+		return
+	}
+	w.tab.Tick(w.now)
+	r := c.req
+	r.Prior = nil
+	c.end(w, NotSent)
+	if _, err := w.tab.Forgo(r, w.now); err != nil {
+		c.over, c.outcome = false, OutcomeNone
+		return
+	}
+	if _, err := w.tab.Acquire(r, w.now); !errors.Is(err, ErrLeaseEnded) && !errors.Is(err, ErrStaleEpoch) && !errors.Is(err, ErrNoLeader) {
+		w.t.Fatalf("R3: acquiring the spent id %s: %v", r.ID, err)
+	}
+}
+
+// endSession is the end of a trajectory.
+func (w *world) endSession() {
+	id := choose(w, "session", []SessionID{"s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"})
+	v := w.tab.state.sessions[id]
+	sender := choose(w, "by", []SenderName{"train", "eval"})
+	err := w.tab.EndSession(id, sender, w.now)
+	if foreign := v != nil && v.sender != sender; foreign != (err != nil) {
+		w.t.Fatalf("ending %s as %s: %v", id, sender, err)
+	}
+}
+
+// collect gives a waiting client its answer.
+func (w *world) collect() {
+	for _, c := range w.calls {
+		if c.waiter == nil {
+			continue
+		}
+		select {
+		case <-c.waiter.done:
+			g, err := c.waiter.grant, c.waiter.err
+			c.waiter = nil
+			w.answered(c, g, err)
+			return
+		default:
+		}
+	}
+}
+
+// hangUp is a waiting client that goes away: no trace of it may stay.
+func (w *world) hangUp() {
+	c := w.drawCall("call", func(c *call) bool { return c.waiter != nil })
+	if c == nil {
+		return
+	}
+	wt := c.waiter
+	c.waiter = nil
+	_ = w.tab.giveUpWaiting(wt, ErrNoBackend, w.now)
+	if wt.in != nil {
+		w.t.Fatalf("the waiter of %s stays in the queue", c.req.ID)
+	}
+	l := w.tab.state.leases[c.req.ID]
+	shared := slices.ContainsFunc(w.calls, func(o *call) bool { return o != c && o.req.ID == c.req.ID })
+	if wt.grant.Claim.RID != "" && l != nil && l.rid == wt.grant.Claim.RID && !shared && !wt.grant.Again && l.phase == phaseActive {
+		w.t.Fatalf("the lease of %s, which nobody has seen, stays", c.req.ID)
+	}
+}
+
+// end notes that the client is done with the call.
+func (c *call) end(w *world, o Outcome) {
+	c.over, c.overIn, c.overAt, c.outcome = true, w.term, w.now, o
+}
