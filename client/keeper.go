@@ -1,0 +1,83 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// keeper renews a lease in the background for as long as its request lives.
+type keeper struct {
+	lease   *Lease
+	written chan struct{} // closed once the request has been written
+	once    sync.Once
+	stop    context.CancelFunc
+	done    chan struct{}
+}
+
+// keep starts renewing. cut is called once if the router says that the lease has no right to go
+// on, with the refusal.
+func keep(ctx context.Context, lease *Lease, cut func(error)) *keeper {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	k := &keeper{lease: lease, written: make(chan struct{}), stop: stop, done: make(chan struct{})}
+	go func() {
+		defer close(k.done)
+		k.run(ctx, cut)
+	}()
+	return k
+}
+
+// end stops renewing and waits until no renewal is under way.
+func (k *keeper) end() {
+	k.stop()
+	<-k.done
+}
+
+// tellWritten closes the lease's start window soon. It may be called more than once.
+func (k *keeper) tellWritten() { k.once.Do(func() { close(k.written) }) }
+
+// run renews every third of the TTL, at once when the request has been written, and more often
+// while answers are lost. It never gives up on a router that does not answer: one that comes back
+// takes the lease up again by its token.
+func (k *keeper) run(ctx context.Context, cut func(error)) {
+	start, wait := NotStarted, k.lease.TTL/3
+	for k.await(ctx, &start, wait) {
+		err := k.lease.Renew(ctx, start)
+		switch {
+		case err == nil:
+			wait = k.lease.TTL / 3
+		case unanswered(err):
+			wait = k.lease.TTL / 12
+		case errors.Is(err, ErrStaleEpoch):
+			cut(err)
+			return
+		default:
+			// The lease is over for the router. What the engine still answers counts nevertheless:
+			// nobody else was given this request.
+			return
+		}
+	}
+}
+
+// await waits for the next renewal to be due. It is false once ctx has ended.
+func (k *keeper) await(ctx context.Context, start *Start, wait time.Duration) bool {
+	timer := time.NewTimer(max(wait, time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-k.unsaid(*start):
+		*start = Started
+	case <-timer.C:
+	}
+	return ctx.Err() == nil
+}
+
+// unsaid is the news that the request has been written, as long as it is news.
+func (k *keeper) unsaid(start Start) <-chan struct{} {
+	if start == Started {
+		return nil
+	}
+	return k.written
+}
