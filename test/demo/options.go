@@ -58,6 +58,9 @@ func parse(args []string, complaints io.Writer) (options, error) {
 	if err := f.Parse(args); err != nil {
 		return options{}, err
 	}
+	if f.NArg() > 0 {
+		return options{}, fmt.Errorf("%q is no flag, and there are no other arguments", f.Arg(0))
+	}
 	return o, o.validate()
 }
 

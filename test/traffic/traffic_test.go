@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -108,6 +109,12 @@ func (s *scene) player(t *testing.T, plant Plant) (*Player, func() verdict.Run) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	closed := sync.OnceValue(log.Close)
+	t.Cleanup(func() {
+		if err := closed(); err != nil {
+			t.Error(err)
+		}
+	})
 	player, err := New(Config{
 		Pool: pool, Sessions: sessions, Epoch: 1, Speed: speed, Log: log, Plant: plant,
 		Sender: func(i int) string { return []string{"train", "eval"}[i%2] },
@@ -117,7 +124,7 @@ func (s *scene) player(t *testing.T, plant Plant) (*Player, func() verdict.Run) 
 	}
 	return player, func() verdict.Run {
 		t.Helper()
-		if err := log.Close(); err != nil {
+		if err := closed(); err != nil {
 			t.Fatal(err)
 		}
 		engines, err := execlog.ReadFiles(s.logs)
