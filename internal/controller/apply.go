@@ -31,44 +31,42 @@ func (r *Reconciler) apply(ctx context.Context, w *world, p *plan, now time.Time
 func (r *Reconciler) steps(w *world, p *plan, now time.Time) []step {
 	switch p.course {
 	case courseLeave:
-		return []step{{"leave the pool", func(context.Context) error { return r.leave(w) }}}
+		return []step{{"leave the pool", func(context.Context) error { r.leave(w); return nil }}}
 	case courseYield:
-		return []step{{"yield to a higher term", func(ctx context.Context) error { return r.yield(ctx, w, now) }}}
+		return []step{{"yield to a higher term", func(ctx context.Context) error { r.yield(ctx, w, now); return nil }}}
 	case courseLead:
 		return []step{
 			{"record facts", func(ctx context.Context) error { return r.recordFacts(ctx, w, p, now) }},
-			{"begin the term", func(ctx context.Context) error { return r.begin(ctx, w, p, now) }},
+			{"begin the term", func(ctx context.Context) error { begin(ctx, w, p, now); return nil }},
 			{"hand over the fleet", func(context.Context) error { return r.handOver(w, p, now) }},
-			{"set the probes", func(context.Context) error { return r.setProbes(w, p) }},
+			{"set the probes", func(context.Context) error { r.setProbes(w, p); return nil }},
 		}
 	case courseServe:
 		return []step{
 			{"record facts", func(ctx context.Context) error { return r.recordFacts(ctx, w, p, now) }},
 			{"hand over the fleet", func(context.Context) error { return r.handOver(w, p, now) }},
-			{"set the probes", func(context.Context) error { return r.setProbes(w, p) }},
+			{"set the probes", func(context.Context) error { r.setProbes(w, p); return nil }},
 		}
 	}
 	return nil
 }
 
 // leave forgets a pool that is not there any more.
-func (r *Reconciler) leave(w *world) error {
+func (r *Reconciler) leave(w *world) {
 	if t := r.tenures.leave(w.key); t != nil {
 		r.prober.Forget(string(t.uid))
 	}
-	return nil
 }
 
 // yield stops granting for good: another process has written a higher term.
-func (r *Reconciler) yield(ctx context.Context, w *world, now time.Time) error {
+func (r *Reconciler) yield(ctx context.Context, w *world, now time.Time) {
 	if w.tenure.standing == standingDeposed {
-		return nil
+		return
 	}
 	w.tenure.standing = standingDeposed
 	w.tenure.table.LeadUntil(now, now)
 	r.prober.Forget(string(w.tenure.uid))
 	log.FromContext(ctx).Info("yielded: the status has a higher term", "ours", w.term, "theirs", w.pool.Status.Term)
-	return nil
 }
 
 // recordFacts writes what must be in the status before the next steps.
@@ -80,25 +78,18 @@ func (r *Reconciler) recordFacts(ctx context.Context, w *world, p *plan, now tim
 	return r.writeStatus(ctx, w, status, now)
 }
 
-// begin lets the table grant under the term that is in the status now.
-func (r *Reconciler) begin(ctx context.Context, w *world, p *plan, now time.Time) error {
+// begin lets the table grant under the term that is in the status now. It precedes the hand-over: the
+// table must know how long earlier start windows last before it meets a backend.
+func begin(ctx context.Context, w *world, p *plan, now time.Time) {
 	t := w.tenure
 	past := router.Takeover{Failure: pastFailure(w)}
 	t.origin = originOf(w.pool)
 	if t.origin == originTakenOver {
 		past.Windows = seconds(w.pool.Status.StartSecondsHighWater)
 	}
-	// The table must be of the pool's epoch before it hears of a failure in it, and must know how
-	// long earlier start windows last before it meets a backend.
-	empty := p.fleet
-	empty.Members = nil
-	if err := t.table.Apply(empty, now); err != nil {
-		return err
-	}
 	t.table.Lead(router.Term(p.term), past, now)
 	t.standing, t.term = standingLeads, p.term
 	log.FromContext(ctx).Info("leads", "term", p.term)
-	return nil
 }
 
 // pastFailure is the failure that an earlier term left in the status; nil: none in this epoch.
@@ -139,7 +130,4 @@ func (r *Reconciler) handOver(w *world, p *plan, now time.Time) error {
 
 // setProbes has the backends of the fleet probed. It follows the hand-over, so that the router
 // knows what it hears of.
-func (r *Reconciler) setProbes(w *world, p *plan) error {
-	r.prober.Set(string(w.pool.UID), p.targets)
-	return nil
-}
+func (r *Reconciler) setProbes(w *world, p *plan) { r.prober.Set(string(w.pool.UID), p.targets) }

@@ -21,7 +21,7 @@ func (ts *tenures) Observe(o prober.Observation) {
 func observationOf(o prober.Observation) router.Observation {
 	observation := router.Observation{
 		Incarnation: router.Incarnation(o.Incarnation), Seq: o.Seq, Health: healthIn(o.Verdict),
-		Capacity: o.Capacity, EngineTotal: -1, Reason: string(o.Reason),
+		Capacity: o.Capacity, EngineTotal: o.EngineTotal, Reason: string(o.Reason),
 	}
 	if o.VersionConfirmed {
 		observation.Version = router.Version(o.WeightVersion)

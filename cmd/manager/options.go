@@ -1,0 +1,68 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/berthmaster/berthmaster/internal/router/server"
+)
+
+// options are the manager's flags. Their defaults serve a trial on one machine: everything is bound
+// to loopback.
+type options struct {
+	leaseAddress   string
+	metricsAddress string
+	probeAddress   string
+	namespace      string
+	tokenKeyFile   string
+	logging        zap.Options
+}
+
+// bind declares the flags.
+func (o *options) bind(flags *flag.FlagSet) {
+	flags.StringVar(&o.leaseAddress, "lease-bind-address", "127.0.0.1:8085",
+		"host:port of the lease API; only loopback is accepted, since callers are not authenticated")
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", "127.0.0.1:8080",
+		"host:port of the metrics; 0: none")
+	flags.StringVar(&o.probeAddress, "health-probe-bind-address", "127.0.0.1:8081",
+		"host:port of /healthz and /readyz; 0: none")
+	flags.StringVar(&o.namespace, "namespace", "",
+		"the one namespace whose pools and pods are looked at; empty: all")
+	flags.StringVar(&o.tokenKeyFile, "token-key-file", "",
+		"a file of at least 32 bytes that lease tokens are signed with, so that they survive a restart; empty: a random key for the life of the process")
+	o.logging.BindFlags(flags)
+}
+
+// validate names the flag that cannot be used.
+func (o *options) validate(arguments []string) error {
+	switch {
+	case len(arguments) > 0:
+		return fmt.Errorf("unexpected argument %q: the manager takes flags only", arguments[0])
+	case o.leaseAddress == "":
+		return errors.New("--lease-bind-address is empty")
+	}
+	return nil
+}
+
+// tokenKeys are the keys that lease tokens are made and verified with.
+func (o *options) tokenKeys() (server.Keys, error) {
+	if o.tokenKeyFile == "" {
+		key := make([]byte, 32)
+		_, _ = rand.Read(key) // never fails: crypto/rand documents that it aborts instead
+		return server.Keys{Current: key}, nil
+	}
+	key, err := os.ReadFile(o.tokenKeyFile)
+	if err != nil {
+		return server.Keys{}, fmt.Errorf("--token-key-file: %w", err)
+	}
+	keys := server.Keys{Current: key}
+	if err := keys.Validate(); err != nil {
+		return server.Keys{}, fmt.Errorf("--token-key-file: %w", err)
+	}
+	return keys, nil
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/berthmaster/berthmaster/api/v1alpha1"
+	"github.com/berthmaster/berthmaster/internal/controller"
+	"github.com/berthmaster/berthmaster/internal/prober"
+	"github.com/berthmaster/berthmaster/internal/router"
+	"github.com/berthmaster/berthmaster/internal/router/server"
+)
+
+// serve runs the manager until ctx ends.
+func serve(ctx context.Context, cluster *rest.Config, o *options) error {
+	manager, err := newManager(cluster, o)
+	if err != nil {
+		return err
+	}
+	pools := router.NewPools()
+	var probes *prober.Prober
+	reconciler := controller.New(controller.Config{
+		Client: manager.GetClient(), Live: manager.GetAPIReader(), Pools: pools,
+		NewProber: func(sink prober.Sink) controller.Prober {
+			probes = prober.New(sink, prober.Config{})
+			return probes
+		},
+		Events: manager.GetEventRecorder("berthmaster"), Clock: clock.RealClock{},
+	})
+	defer probes.Close()
+	defer reconciler.Close()
+	if err := reconciler.SetupWithManager(manager); err != nil {
+		return fmt.Errorf("set up the controller: %w", err)
+	}
+	if err := addLeaseAPI(manager, pools, o); err != nil {
+		return err
+	}
+	if err := addChecks(manager); err != nil {
+		return err
+	}
+	if err := manager.Start(ctx); err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	return nil
+}
+
+func newManager(cluster *rest.Config, o *options) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build the scheme: %w", err)
+		}
+	}
+	caches := cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: controller.TrimPod}},
+	}
+	if o.namespace != "" {
+		caches.DefaultNamespaces = map[string]cache.Config{o.namespace: {}}
+	}
+	manager, err := ctrl.NewManager(cluster, ctrl.Options{
+		Scheme: scheme, Cache: caches, HealthProbeBindAddress: o.probeAddress,
+		Metrics: metricsserver.Options{BindAddress: o.metricsAddress},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the manager: %w", err)
+	}
+	return manager, nil
+}
+
+func addLeaseAPI(manager ctrl.Manager, pools *router.Pools, o *options) error {
+	keys, err := o.tokenKeys()
+	if err != nil {
+		return err
+	}
+	api, err := server.New(server.Config{
+		Pools: pools, Keys: keys, BindAddress: o.leaseAddress,
+		Log: slog.New(logr.ToSlogHandler(manager.GetLogger().WithName("leases"))),
+	})
+	if err != nil {
+		return err
+	}
+	return manager.Add(api)
+}
+
+// addChecks answers /healthz while the process runs and /readyz once its caches have been filled.
+func addChecks(manager ctrl.Manager) error {
+	if err := manager.AddHealthzCheck("running", healthz.Ping); err != nil {
+		return fmt.Errorf("set up /healthz: %w", err)
+	}
+	err := manager.AddReadyzCheck("caches", func(request *http.Request) error {
+		if !manager.GetCache().WaitForCacheSync(request.Context()) {
+			return fmt.Errorf("caches are not filled yet")
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("set up /readyz: %w", err)
+	}
+	return nil
+}
