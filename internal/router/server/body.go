@@ -65,22 +65,6 @@ type releaseBody struct {
 	GroupID          router.GroupID    `json:"groupID"`
 }
 
-// batchBody is many acquires.
-type batchBody struct {
-	Requests []acquireBody `json:"requests"`
-}
-
-// UnmarshalJSON gives each acquire of a batch its defaults and the same strictness.
-func (b *acquireBody) UnmarshalJSON(raw []byte) error {
-	type plain acquireBody
-	p := plain{Executions: 1}
-	if err := decodeStrictly(raw, &p); err != nil {
-		return err
-	}
-	*b = acquireBody(p)
-	return nil
-}
-
 // readBody reads the body, up to limit bytes.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
@@ -100,6 +84,13 @@ func decodeBody(raw []byte, v any) error {
 		return invalid("body", "the body must be a JSON object")
 	}
 	return decodeStrictly(raw, v)
+}
+
+// decodeAcquire reads an acquire.
+func decodeAcquire(raw []byte) (acquireBody, error) {
+	body := acquireBody{Executions: 1}
+	err := decodeBody(raw, &body)
+	return body, err
 }
 
 // decodeStrictly refuses what v does not know, and whatever follows the value.

@@ -68,6 +68,9 @@ type Limits struct {
 	Heartbeat time.Duration
 	// WatchPeriod is how often a watched pool is looked at; default 250 ms.
 	WatchPeriod time.Duration
+	// WatchLinger is how long a pool is looked at after its last watcher left, so that one
+	// who comes back finds what it missed; default 5 min.
+	WatchLinger time.Duration
 	// WatchHistory is how many events of a pool are kept for resumption; default 1,024.
 	WatchHistory int
 }
@@ -82,6 +85,7 @@ func (l Limits) withDefaults() Limits {
 		WatchersPerPool: cmp.Or(l.WatchersPerPool, 1024), Read: cmp.Or(l.Read, 10*time.Second),
 		Write: cmp.Or(l.Write, 30*time.Second), Idle: cmp.Or(l.Idle, 2*time.Minute),
 		Shutdown: cmp.Or(l.Shutdown, 10*time.Second), Heartbeat: cmp.Or(l.Heartbeat, 15*time.Second),
+		WatchLinger: cmp.Or(l.WatchLinger, 5*time.Minute),
 		WatchPeriod: cmp.Or(l.WatchPeriod, 250*time.Millisecond), WatchHistory: cmp.Or(l.WatchHistory, 1024),
 	}
 }
@@ -117,7 +121,7 @@ func (l Limits) validate() error {
 		{"HeaderBytes", int64(l.HeaderBytes)}, {"Wait", int64(l.Wait)}, {"WaitersPerPool", int64(l.WaitersPerPool)},
 		{"WatchersPerPool", int64(l.WatchersPerPool)}, {"Read", int64(l.Read)}, {"Write", int64(l.Write)},
 		{"Idle", int64(l.Idle)}, {"Shutdown", int64(l.Shutdown)}, {"Heartbeat", int64(l.Heartbeat)},
-		{"WatchPeriod", int64(l.WatchPeriod)}, {"WatchHistory", int64(l.WatchHistory)},
+		{"WatchLinger", int64(l.WatchLinger)}, {"WatchPeriod", int64(l.WatchPeriod)}, {"WatchHistory", int64(l.WatchHistory)},
 	} {
 		if f.value < 0 {
 			return fmt.Errorf("Limits.%s: must not be negative", f.name)

@@ -95,10 +95,10 @@ func (w *world) serve(c Config) {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	w.client = &http.Client{Transport: transport, Timeout: patience}
 	w.t.Cleanup(func() {
+		transport.CloseIdleConnections() // Shutdown gives connections without a call five seconds
 		if err := w.stop(); err != nil {
 			w.t.Error(err)
 		}
-		transport.CloseIdleConnections()
 	})
 }
 
@@ -182,6 +182,10 @@ func (w *world) try(ctx context.Context, method, url string, body any) (reply, e
 		return reply{}, err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	return w.send(req)
+}
+
+func (w *world) send(req *http.Request) (reply, error) {
 	res, err := w.client.Do(req)
 	if err != nil {
 		return reply{}, err
@@ -194,7 +198,7 @@ func (w *world) try(ctx context.Context, method, url string, body any) (reply, e
 	out := reply{status: res.StatusCode, header: res.Header, raw: string(raw)}
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &out.body); err != nil {
-			return out, fmt.Errorf("%s %s answered %q: %w", method, url, raw, err)
+			return out, fmt.Errorf("%s %s answered %q: %w", req.Method, req.URL, raw, err)
 		}
 	}
 	return out, nil

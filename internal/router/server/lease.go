@@ -43,8 +43,8 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *call) {
 		s.refuse(w, err)
 		return
 	}
-	body := acquireBody{Executions: 1}
-	if err := decodeBody(raw, &body); err != nil {
+	body, err := decodeAcquire(raw)
+	if err != nil {
 		s.refuse(w, err)
 		return
 	}
@@ -53,11 +53,15 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *call) {
 		s.refuse(w, err)
 		return
 	}
-	status := http.StatusCreated
+	s.answer(w, grantStatus(&g), s.leaseOf(&g))
+}
+
+// grantStatus: "201 new, 200 the same again".
+func grantStatus(g *router.Grant) int {
 	if g.Again {
-		status = http.StatusOK
+		return http.StatusOK
 	}
-	s.answer(w, status, s.leaseOf(&g))
+	return http.StatusCreated
 }
 
 // grant makes an acquire, waiting for it if the body asks so.

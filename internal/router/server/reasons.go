@@ -12,8 +12,6 @@ const (
 	ReasonUnauthenticated router.Reason = "Unauthenticated"
 	// ReasonForbidden: the caller may not do this.
 	ReasonForbidden = router.ReasonSessionForbidden
-	// ReasonNotLeader: a call that was forwarded here, where no leader is.
-	ReasonNotLeader router.Reason = "NotLeader"
 	// ReasonNotFound: no call has this path.
 	ReasonNotFound router.Reason = "NotFound"
 	// ReasonMethodNotAllowed: the path has other methods.
@@ -51,7 +49,6 @@ func meanings() map[router.Reason]meaning {
 		router.ReasonSessionUnknown:  {http.StatusNotFound, "There is no such session."},
 		ReasonForbidden:              {http.StatusForbidden, "The caller may not do this."},
 		ReasonUnauthenticated:        {http.StatusUnauthorized, "The caller is not authenticated."},
-		ReasonNotLeader:              {http.StatusMisdirectedRequest, "This replica does not lead."},
 		ReasonNotFound:               {http.StatusNotFound, "There is no such call."},
 		ReasonMethodNotAllowed:       {http.StatusMethodNotAllowed, "The path has other methods."},
 	}

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/berthmaster/berthmaster/internal/router"
@@ -31,6 +33,8 @@ func (s *Server) routes() map[string]route {
 	return map[string]route{
 		"":                 {map[string]handler{http.MethodGet: s.live}, ""},
 		"leases":           {map[string]handler{http.MethodPost: s.acquire}, ""},
+		"leases:batch":     {map[string]handler{http.MethodPost: s.batch}, ""},
+		"watch":            {map[string]handler{http.MethodGet: s.watch}, ""},
 		"leases/*/renew":   {map[string]handler{http.MethodPost: s.renew}, "requestID"},
 		"leases/*/release": {map[string]handler{http.MethodPost: s.release}, "requestID"},
 		"sessions/*":       {map[string]handler{http.MethodGet: s.session, http.MethodDelete: s.endSession}, "sessionID"},
@@ -118,8 +122,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h handler, c *cal
 }
 
 func (s *Server) refuseMethod(w http.ResponseWriter, v route) {
-	for m := range v.methods {
-		w.Header().Add("Allow", m)
-	}
+	w.Header().Set("Allow", strings.Join(slices.Sorted(maps.Keys(v.methods)), ", "))
 	s.refuse(w, &router.Refusal{Reason: ReasonMethodNotAllowed, Detail: "see the Allow header"})
 }

@@ -28,8 +28,10 @@ type Server struct {
 	meanings    map[router.Reason]meaning
 	byPath      map[string]route
 
-	tokens  atomic.Pointer[tokens]
-	waiters *crowd
+	tokens   atomic.Pointer[tokens]
+	waiters  *crowd
+	watchers *crowd
+	feeds    *feeds
 	// stopping is done once no call may wait any longer.
 	stopping context.Context
 	stop     context.CancelFunc
@@ -53,6 +55,8 @@ func New(c Config) (*Server, error) {
 	}
 	s.waiters = newCrowd(s.limits.WaitersPerPool)
 	s.stopping, s.stop = context.WithCancel(context.Background())
+	s.watchers = newCrowd(s.limits.WatchersPerPool)
+	s.feeds = newFeeds(s.limits, s.clock)
 	s.byPath = s.routes()
 	return s, s.Rotate(c.Keys)
 }
@@ -121,7 +125,10 @@ func (s *Server) shutdown(ctx context.Context, h *http.Server) error {
 
 // Close ends all waiting: acquires and releases that wait are answered NoLeader, and watch
 // streams end. Calls that need not wait are still answered.
-func (s *Server) Close() { s.stop() }
+func (s *Server) Close() {
+	s.stop()
+	s.feeds.close()
+}
 
 func (s *Server) authorize(r *http.Request, pool router.PoolKey, sender router.SenderName) error {
 	if s.authorizer == nil {

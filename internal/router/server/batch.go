@@ -1,0 +1,76 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/berthmaster/berthmaster/internal/router"
+)
+
+// batchBody is many acquires. Each is decoded by itself, so that one that is ill-formed spoils
+// no other.
+type batchBody struct {
+	Requests []json.RawMessage `json:"requests"`
+}
+
+// batchAnswer has one result per request, in their order.
+type batchAnswer struct {
+	Results []batchResult `json:"results"`
+}
+
+// batchResult is what POST leases would have answered to one request: a lease or a problem.
+type batchResult struct {
+	Status  int          `json:"status"`
+	Lease   *leaseAnswer `json:"lease,omitempty"`
+	Problem *problem     `json:"problem,omitempty"`
+}
+
+// batch is POST leases:batch: "many acquires, each with its own result; never waits, not
+// atomic" (design section 6).
+func (s *Server) batch(w http.ResponseWriter, r *http.Request, c *call) {
+	raw, err := readBody(w, r, s.limits.BatchBytes)
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	var body batchBody
+	if err := decodeBody(raw, &body); err != nil {
+		s.refuse(w, err)
+		return
+	}
+	if n := len(body.Requests); n < 1 || n > s.limits.BatchRequests {
+		s.refuse(w, invalid("requests", "requests must have 1 to "+strconv.Itoa(s.limits.BatchRequests)+" entries"))
+		return
+	}
+	out := batchAnswer{Results: make([]batchResult, 0, len(body.Requests))}
+	for _, one := range body.Requests {
+		out.Results = append(out.Results, s.batchOne(r, c, one))
+	}
+	s.answer(w, http.StatusOK, out)
+}
+
+func (s *Server) batchOne(r *http.Request, c *call, raw []byte) batchResult {
+	g, err := s.grantOne(r, c, raw)
+	if err != nil {
+		p := s.problemOf(err)
+		return batchResult{Status: p.Status, Problem: &p}
+	}
+	v := s.leaseOf(&g)
+	return batchResult{Status: grantStatus(&g), Lease: &v}
+}
+
+func (s *Server) grantOne(r *http.Request, c *call, raw []byte) (router.Grant, error) {
+	body, err := decodeAcquire(raw)
+	if err != nil {
+		return router.Grant{}, err
+	}
+	if body.WaitSeconds != 0 {
+		return router.Grant{}, invalid("waitSeconds", "a batch never waits")
+	}
+	req, err := s.requestOf(r, c, &body)
+	if err != nil {
+		return router.Grant{}, err
+	}
+	return c.table.Acquire(req, s.clock())
+}
