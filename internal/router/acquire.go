@@ -64,11 +64,11 @@ func (s *state) staleEpoch(asked Epoch) *Refusal {
 	return out
 }
 
-// known finds the lease that the request has already, by its id or, after a take-over, by the
-// token of its grant.
+// known finds the lease that the request has already: by the token of its grant, which after a
+// take-over may contradict what is known under its id, else by its id.
 func (s *state) known(r *Request, now instant) (*lease, error) {
-	if l := s.leases[r.ID]; l != nil || r.Prior == nil {
-		return l, nil
+	if r.Prior == nil {
+		return s.leases[r.ID], nil
 	}
 	if r.Prior.Request != r.ID || r.Prior.identity() != r.identity() {
 		return nil, refuse(ReasonRequestConflict, "token", "the token is of another request")

@@ -89,10 +89,28 @@ func (s *state) checkPlaces() error {
 			ended++
 		}
 	}
+	strays, err := s.checkStrays()
+	if err != nil {
+		return err
+	}
+	ended += strays
 	if ended != s.ended.n {
 		return fmt.Errorf("%d ended records, %d in the list", ended, s.ended.n)
 	}
 	return s.checkOrder()
+}
+
+// checkStrays counts the strays that have ended.
+func (s *state) checkStrays() (ended int, err error) {
+	for rid, l := range s.strays {
+		if l.rid != rid || l.phase == phaseActive || (l.phase == phaseEnded) != (l.in == &s.ended) {
+			return 0, fmt.Errorf("stray %s of %s in phase %v: wrong place", rid, l.id, l.phase)
+		}
+		if l.phase == phaseEnded {
+			ended++
+		}
+	}
+	return ended, nil
 }
 
 func (s *state) checkOrder() error {

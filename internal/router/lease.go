@@ -65,7 +65,7 @@ func (l *lease) counted() bool { return l.phase != phaseEnded }
 
 // matches reports whether a token speaks of this very grant.
 func (l *lease) matches(c *Claim) bool {
-	return l.rid == c.RID && l.at.Incarnation == c.Incarnation && l.who == c.identity()
+	return l.id == c.Request && l.rid == c.RID && l.at.Incarnation == c.Incarnation && l.who == c.identity()
 }
 
 func (l *lease) claim(pool PoolUID) Claim {

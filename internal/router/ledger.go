@@ -42,11 +42,7 @@ func (s *state) drop(l *lease, now instant) {
 	s.outstanding(l.at, -l.who.executions)
 	s.senderCounted(l.who.sender, -l.who.executions)
 	l.phase, l.endedAt, l.session = phaseEnded, now, nil
-	if s.leases[l.id] == l {
-		s.ended.add(l)
-	} else {
-		l.in.remove(l) // an orphan beside the lease that holds its id leaves no record
-	}
+	s.ended.add(l)
 	s.forgetIfRetired(l.at)
 	s.freed = true
 }

@@ -1,17 +1,9 @@
 package router
 
-// find returns the lease that a token speaks of: the one under its request id, or an orphan
-// that a contradiction left beside it.
+// find returns the lease that a token speaks of: the one under its request id, or a stray.
 func (s *state) find(c *Claim) *lease {
-	if l := s.leases[c.Request]; l != nil && l.matches(c) {
-		return l
-	}
-	b := s.backends[c.Incarnation]
-	if b == nil {
-		return nil
-	}
-	for l := range b.held.all {
-		if l.id == c.Request && l.matches(c) {
+	for _, l := range [...]*lease{s.leases[c.Request], s.strays[c.RID]} {
+		if l != nil && l.matches(c) {
 			return l
 		}
 	}

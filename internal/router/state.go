@@ -32,7 +32,9 @@ type state struct {
 	// idleClock stands still while leasing is held or an engine is paused or updating (R10).
 	idleClock stopwatch
 
-	leases    map[RequestID]*lease
+	leases map[RequestID]*lease
+	// strays are executions whose id another lease holds, made known by a token (R11).
+	strays    map[RID]*lease
 	deadlines deadlines
 	ended     list[lease]
 	// uncertain are the leases whose certainty clock runs.
@@ -74,6 +76,7 @@ func newState(pool PoolUID, newRID func() RID) *state {
 		pool: pool, newRID: newRID, config: DefaultConfig(), leasing: LeasingOpen,
 		backends: map[Incarnation]*backend{}, senders: map[SenderName]*sender{},
 		sessions: map[SessionID]*session{}, groups: map[GroupID]*group{}, leases: map[RequestID]*lease{},
+		strays:    map[RID]*lease{},
 		uncertain: map[*lease]struct{}{},
 		totals:    Totals{Released: map[Outcome]int64{}, Refused: map[Reason]int64{}},
 	}
@@ -111,9 +114,17 @@ func (s *state) forgetEnded(now instant) {
 			return
 		}
 		s.ended.remove(l)
-		delete(s.leases, l.id)
+		s.forgetRecord(l)
 		s.freed = true
 	}
+}
+
+func (s *state) forgetRecord(l *lease) {
+	if s.leases[l.id] == l {
+		delete(s.leases, l.id)
+		return
+	}
+	delete(s.strays, l.rid)
 }
 
 // endCertainty decides about executions that could not be made certain in time (5.3). The

@@ -73,7 +73,8 @@ func (w *world) mustBeAtRest() {
 	snap := w.tab.Snapshot(w.now)
 	for _, b := range snap.Backends {
 		if b.Outstanding != 0 || b.Held != 0 || b.UnknownLoad || b.Isolated || b.Retired {
-			w.t.Fatalf("a backend does not come to rest: %+v", b)
+			e := w.engines[b.Incarnation]
+			w.t.Fatalf("a backend does not come to rest: %+v\nits engine: %+v\nits settling: %+v", b, *e, w.tab.state.backends[b.Incarnation].settling)
 		}
 	}
 	for _, v := range snap.Senders {
@@ -84,7 +85,7 @@ func (w *world) mustBeAtRest() {
 	w.now = w.now.Add(max(w.fleet.Config.Retention, w.fleet.Config.IdleTimeout) + time.Second)
 	snap = w.tab.Snapshot(w.now)
 	s := w.tab.state
-	if snap.Requests+snap.Sessions+snap.Waiting+len(s.uncertain)+len(s.groups)+len(s.deadlines) != 0 {
+	if snap.Requests+snap.Sessions+snap.Waiting+len(s.uncertain)+len(s.groups)+len(s.deadlines)+len(s.strays) != 0 {
 		w.t.Fatalf("%d records, %d sessions, %d waiters, %d groups stay for ever", snap.Requests, snap.Sessions, snap.Waiting, len(s.groups))
 	}
 	w.check()
