@@ -1,0 +1,98 @@
+package router
+
+import "time"
+
+// This file answers those who stand between a client and an engine and know neither epoch nor
+// generation: the transparent proxy.
+
+// Standing is what a request that names neither epoch nor generation is taken under.
+type Standing struct {
+	Epoch Epoch
+	// Generation is the lowest that the sender is served with; 0 for an unknown sender, whose
+	// requests are refused anyway.
+	Generation int64
+}
+
+// Standing returns the pool's epoch and the sender's generation as they are now.
+func (t *Table) Standing(sender SenderName) Standing {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := Standing{Epoch: t.state.epoch}
+	if v := t.state.senders[sender]; v != nil && v.declared {
+		out.Generation = v.MinGeneration
+	}
+	return out
+}
+
+// Prospect says whether a pool without an admissible backend is likely to have one soon.
+type Prospect uint8
+
+// The prospects. The zero value is the hopeless one.
+const (
+	// ProspectNone: somebody has to repair something first.
+	ProspectNone Prospect = iota
+	// ProspectPassing: a backend is paused, updated, drained, settling or about to be confirmed, all
+	// of which end by themselves or by their owner's next step.
+	ProspectPassing
+)
+
+// Prospect looks at every member of the fleet.
+func (t *Table) Prospect() Prospect {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, b := range t.state.backends {
+		if b.passing() || b.closedFor(t.state.published, t.state.target) == "" {
+			return ProspectPassing
+		}
+	}
+	return ProspectNone
+}
+
+// passing reports whether what keeps the backend from serving ends without a repair.
+func (b *backend) passing() bool {
+	switch {
+	case b.retired, b.process == processEnded, b.Excluded != "", b.isolation != notIsolated:
+		return false
+	case b.Engine != EngineRunning, b.Drain != NotDraining, b.settling.why != settledCause:
+		return true
+	}
+	// A healthy one is kept out by its version, which a rollout changes, or by an unknown capacity.
+	switch b.seen.Health {
+	case HealthUnknown, SuspectedPaused:
+		return true
+	case Healthy:
+		return b.capacity > 0
+	case Unhealthy, Refused:
+	}
+	return false
+}
+
+// Anyone names the admissible backend that turn falls on, for a call that generates nothing and
+// needs no lease. Refusal: NoBackend.
+func (t *Table) Anyone(turn uint64) (BackendName, string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := uint64(len(t.state.loads))
+	if n == 0 {
+		return "", "", refuse(ReasonNoBackend, "", "no backend is admissible now: see the pool's status for the reason of each")
+	}
+	b := t.state.loads[turn%n].at
+	return b.Name, b.URL, nil
+}
+
+// ConnectionRefused takes the word of somebody who could not connect to an incarnation: it gets no
+// leases until the prober's next observation, and its version has to be read anew (R9). What is
+// counted there stays counted, since a refused connection proves nothing.
+func (t *Table) ConnectionRefused(inc Incarnation, now time.Time) {
+	s, at := t.enter(now)
+	defer t.leave(at)
+	s.advance(at)
+	b := s.backends[inc]
+	if b == nil || b.seen.Health != Healthy {
+		return
+	}
+	b.seen.Health, b.seen.Reason, b.seen.Version = Refused, "ConnectionRefused", ""
+	s.changed, s.unsettled = true, true
+	s.refresh(b)
+	s.reviewSettling(at)
+}
