@@ -89,3 +89,12 @@ func longContext() Scenario {
 		Opening: KeepInFlight, InFlight: inFlight, Sessions: shape.Generate,
 	}
 }
+
+// FromTrace is a scenario that replays recorded sessions at their recorded times, on so many
+// replicas. Seeds then only matter to arms that draw lots.
+func FromTrace(name string, sessions []workload.Session, replicas int) Scenario {
+	return Scenario{
+		Name: name, Fleet: fleet(replicas, model.Params{}), Opening: ByArrival,
+		Sessions: func(uint64) ([]workload.Session, error) { return sessions, nil },
+	}
+}
