@@ -113,7 +113,7 @@ func (d *demo) apply(ctx context.Context) error {
 		return err
 	}
 	for _, b := range pool.Status.Backends {
-		d.backends = append(d.backends, verdict.Backend{Name: b.Name, Capacity: int64(b.Capacity)})
+		d.backends = append(d.backends, verdict.Backend{Name: b.Name, Capacity: b.Capacity})
 	}
 	return nil
 }
