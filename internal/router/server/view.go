@@ -42,6 +42,8 @@ type backendView struct {
 	Health        router.Health      `json:"health"`
 	Drain         router.Drain       `json:"drain"`
 	Drained       bool               `json:"drained"`
+	Engine        router.EngineMode  `json:"engine"`
+	Retired       bool               `json:"retired"`
 	Capacity      int64              `json:"capacity"`
 	Outstanding   int64              `json:"outstanding"`
 	Held          int64              `json:"held"`
@@ -96,7 +98,8 @@ func failureOf(f *router.Failure) *failureAnswer {
 func backendViewOf(b *router.BackendSnapshot) backendView {
 	return backendView{
 		Name: b.Name, Incarnation: b.Incarnation, URL: b.URL, Admissible: b.Admissible, Reason: b.Reason, Health: b.Health,
-		Drain: b.Drain, Drained: b.Drained, Capacity: b.Capacity, Outstanding: b.Outstanding, Held: b.Held,
+		Drain: b.Drain, Drained: b.Drained, Engine: b.Engine, Retired: b.Retired,
+		Capacity: b.Capacity, Outstanding: b.Outstanding, Held: b.Held,
 		Sessions: b.Sessions, UnknownLoad: b.UnknownLoad, Settling: b.Settling, Isolated: b.Isolated, WeightVersion: b.Version,
 	}
 }

@@ -1,0 +1,281 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/berthmaster/berthmaster/internal/router"
+)
+
+// start makes an acquire in the background; a call that the client gives up yields status 0.
+func (w *world) start(ctx context.Context, body object) <-chan reply {
+	return w.startCall(ctx, w.pool+"/leases", body)
+}
+
+func (w *world) startCall(ctx context.Context, url string, body object) <-chan reply {
+	out := make(chan reply, 1)
+	go func() {
+		r, err := w.try(ctx, http.MethodPost, url, body)
+		if err != nil {
+			r = reply{raw: err.Error()}
+		}
+		out <- r
+	}()
+	return out
+}
+
+// waiting waits until n acquires wait in the pool.
+func (w *world) waiting(n int) {
+	w.t.Helper()
+	eventually(w.t, fmt.Sprint(n, " acquires wait"), func() bool { return w.snapshot().Waiting == n })
+}
+
+var patient = object{"waitSeconds": 600}
+
+func TestAWaitingAcquireIsWokenBy(t *testing.T) {
+	for name, c := range map[string]struct{ close, open func(*world) }{
+		"the sender's opening": {
+			func(w *world) { w.change(fenceTrain) },
+			func(w *world) { w.change(func(f *router.Fleet) { f.Senders[0].Access = router.AccessOpen }) },
+		},
+		"leasing's opening": {
+			func(w *world) { w.change(func(f *router.Fleet) { f.Leasing = router.LeasingHeld }) },
+			func(w *world) { w.change(func(f *router.Fleet) { f.Leasing = router.LeasingOpen }) },
+		},
+		"a backend that recovers": {
+			func(w *world) { w.observe("pod-0/c-1", router.Unhealthy) },
+			func(w *world) { w.healthy() },
+		},
+		"a place that is freed": {
+			func(w *world) {
+				w.change(func(f *router.Fleet) { f.Config.AdmissionPercent = 100 })
+				w.lease("full", "s-full", object{"executions": 64})
+			},
+			func(w *world) {
+				w.release("full", object{"outcome": "NotSent", "sessionID": "s-full", "sender": "train", "senderGeneration": 3, "epoch": 1, "executions": 64})
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			c.close(w)
+			got := w.start(t.Context(), ask("r1", "s1", patient))
+			w.waiting(1)
+			c.open(w)
+			if r := <-got; r.status != http.StatusCreated {
+				t.Fatalf("%d %s", r.status, r.raw)
+			}
+		})
+	}
+}
+
+func TestWaitersAreServedInTheOrderTheyCame(t *testing.T) {
+	w := newWorld(t, 1)
+	w.change(func(f *router.Fleet) { f.Config.AdmissionPercent = 100 })
+	full := w.lease("full", "s-full", object{"executions": 64}).text("token")
+	var got []<-chan reply
+	for i := range 3 {
+		got = append(got, w.start(t.Context(), ask(fmt.Sprint("r", i), fmt.Sprint("s", i), patient, object{"executions": 64})))
+		w.waiting(i + 1)
+	}
+	w.release("full", object{"token": full, "outcome": "Succeeded"})
+	for i, c := range got {
+		r := <-c
+		if r.status != http.StatusCreated {
+			t.Fatalf("r%d: %d %s", i, r.status, r.raw)
+		}
+		w.waiting(2 - i)
+		w.release(fmt.Sprint("r", i), object{"token": r.text("token"), "outcome": "Succeeded"})
+	}
+}
+
+func TestWaitingEndsWithTheRefusalThatStands(t *testing.T) {
+	w := newWorld(t, 1)
+	w.change(fenceTrain)
+	r := w.acquire("r1", "s1", object{"waitSeconds": 1})
+	want(t, r, http.StatusLocked, "SenderFenced")
+	if v := w.snapshot(); v.Waiting != 0 || v.Requests != 0 {
+		t.Errorf("%d wait, %d records", v.Waiting, v.Requests)
+	}
+}
+
+func TestAWaiterIsRefusedForGoodBy(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		act    func(*world)
+	}{
+		"a raised epoch":      {"StaleEpoch", func(w *world) { w.change(func(f *router.Fleet) { f.Epoch = 2 }) }},
+		"a raised generation": {"StaleGeneration", func(w *world) { w.change(func(f *router.Fleet) { f.Senders[0].MinGeneration = 4 }) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.change(fenceTrain)
+			got := w.start(t.Context(), ask("r1", "s1", patient))
+			w.waiting(1)
+			c.act(w)
+			want(t, <-got, http.StatusConflict, c.reason)
+		})
+	}
+}
+
+func TestAClientThatGoesAwayLeavesNoTrace(t *testing.T) {
+	w := newWorld(t, 1)
+	w.change(fenceTrain)
+	ctx, hangUp := context.WithCancel(t.Context())
+	got := w.start(ctx, ask("r1", "s1", patient))
+	w.waiting(1)
+	hangUp()
+	<-got
+	w.waiting(0)
+	w.change(func(f *router.Fleet) { f.Senders[0].Access = router.AccessOpen })
+	if v := w.snapshot(); v.Requests != 0 || v.Sessions != 0 || v.Totals.Grants != 0 {
+		t.Errorf("%d requests, %d sessions, %d grants", v.Requests, v.Sessions, v.Totals.Grants)
+	}
+	eventually(t, "its place is free", func() bool { return w.server.waiters.size() == 0 })
+}
+
+func TestAPoolDeletedWhileClientsWaitAnswersPoolNotFound(t *testing.T) {
+	w := newWorld(t, 1)
+	token := w.lease("doubtful", "s0").text("token")
+	released := w.startCall(t.Context(), w.pool+"/leases/doubtful/release", object{"token": token, "outcome": "Ambiguous"})
+	eventually(t, "the release waits", func() bool { return w.snapshot().Backends[0].Held == 1 })
+	w.change(fenceTrain)
+	acquired := w.start(t.Context(), ask("r1", "s1", patient))
+	w.waiting(1)
+	w.pools.Remove(w.key, w.table)
+	want(t, <-acquired, http.StatusNotFound, "PoolNotFound")
+	want(t, <-released, http.StatusNotFound, "PoolNotFound")
+	want(t, w.acquire("r2", "s2"), http.StatusNotFound, "PoolNotFound")
+}
+
+func TestShutdownAnswersThoseWhoWait(t *testing.T) {
+	w := newWorld(t, 1)
+	token := w.lease("doubtful", "s0").text("token")
+	released := w.startCall(t.Context(), w.pool+"/leases/doubtful/release", object{"token": token, "outcome": "Ambiguous"})
+	eventually(t, "the release waits", func() bool { return w.snapshot().Backends[0].Held == 1 })
+	w.change(fenceTrain)
+	acquired := w.start(t.Context(), ask("r1", "s1", patient))
+	w.waiting(1)
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []<-chan reply{acquired, released} {
+		r := <-c
+		want(t, r, http.StatusServiceUnavailable, "NoLeader")
+		if r.header.Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+	}
+	if v := w.snapshot(); v.Waiting != 0 {
+		t.Errorf("%d wait", v.Waiting)
+	}
+}
+
+// settle plays the settler: it aborts what is due and shows empty load snapshots until n
+// executions have died.
+func (w *world) settle(n int64) {
+	w.t.Helper()
+	reading := 0.0
+	eventually(w.t, "the engine is proven quiet", func() bool {
+		w.sleep(time.Second)
+		for _, c := range w.table.Chores(w.clock()) {
+			w.table.AbortAnswered(c.Incarnation, c.Abort, w.clock())
+			reading++
+			if c.ReadLoads {
+				w.table.LoadsRead(c.Incarnation, c.Stamp, []router.RankLoad{{Rank: 0, Clock: reading}}, w.clock())
+			}
+		}
+		return w.snapshot().Totals.Dead == n
+	})
+}
+
+func TestAnAmbiguousReleaseIsAnsweredOnceTheExecutionIsDead(t *testing.T) {
+	w := newWorld(t, 4)
+	token := w.lease("r1", "s1").text("token")
+	body := object{"token": token, "outcome": "Ambiguous"}
+	first := w.startCall(t.Context(), w.pool+"/leases/r1/release", body)
+	second := w.startCall(t.Context(), w.pool+"/leases/r1/release", body)
+	eventually(t, "the outcome is known", func() bool { return w.snapshot().Totals.Released[router.Ambiguous] == 1 })
+	select {
+	case r := <-first:
+		t.Fatalf("answered before anything is certain: %s", r.raw)
+	case r := <-second:
+		t.Fatalf("answered before anything is certain: %s", r.raw)
+	default:
+	}
+	w.settle(1)
+	for _, c := range []<-chan reply{first, second} {
+		if r := <-c; r.status != http.StatusOK || r.text("fate") != "Dead" || r.text("outcome") != "Ambiguous" {
+			t.Errorf("%d %s", r.status, r.raw)
+		}
+	}
+	late := w.acquire("r1", "s1")
+	want(t, late, http.StatusConflict, "LeaseEnded")
+	if late.text("outcome") != "Ambiguous" || late.text("fate") != "Dead" {
+		t.Error(late.raw)
+	}
+}
+
+func TestAFailureIsAnsweredOnlyOnceItIsInStatus(t *testing.T) {
+	for fate, c := range map[string]struct {
+		mode   router.Ambiguity
+		record func(*world)
+	}{
+		"Failed":   {router.FailPool, func(w *world) { w.table.FailureRecorded("r1", w.clock()) }},
+		"Isolated": {router.IsolateBackend, func(w *world) { w.table.IsolationRecorded("pod-0/c-1", w.clock()) }},
+	} {
+		t.Run(fate, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.change(func(f *router.Fleet) { f.Config.Certainty, f.Config.OnAmbiguous = 0, c.mode })
+			token := w.lease("r1", "s1").text("token")
+			got := w.startCall(t.Context(), w.pool+"/leases/r1/release", object{"token": token, "outcome": "Ambiguous"})
+			eventually(t, "the outcome is known", func() bool { return w.snapshot().Totals.Released[router.Ambiguous] == 1 })
+			select {
+			case r := <-got:
+				t.Fatalf("answered before status says so: %s", r.raw)
+			default:
+			}
+			c.record(w)
+			if r := <-got; r.status != http.StatusOK || r.text("fate") != fate {
+				t.Fatalf("%d %s", r.status, r.raw)
+			}
+		})
+	}
+}
+
+func TestACallerThatHungUpReleasesAgain(t *testing.T) {
+	w := newWorld(t, 4)
+	token := w.lease("r1", "s1").text("token")
+	body := object{"token": token, "outcome": "Ambiguous"}
+	ctx, hangUp := context.WithCancel(t.Context())
+	first := w.startCall(ctx, w.pool+"/leases/r1/release", body)
+	eventually(t, "the outcome is known", func() bool { return w.snapshot().Totals.Released[router.Ambiguous] == 1 })
+	hangUp()
+	<-first
+	w.settle(1)
+	if r := w.release("r1", body); r.status != http.StatusOK || r.text("fate") != "Dead" {
+		t.Fatal(r.raw)
+	}
+}
+
+func TestAnAmbiguousReleaseWithoutRoomToWaitIsRecorded(t *testing.T) {
+	w := limited(t, func(l *Limits) { l.WaitersPerPool = 1 })
+	a, b := w.lease("r1", "s1").text("token"), w.lease("r2", "s2").text("token")
+	first := w.startCall(t.Context(), w.pool+"/leases/r1/release", object{"token": a, "outcome": "Ambiguous"})
+	eventually(t, "the first waits", func() bool { return w.server.waiters.size() == 1 })
+	r := w.release("r2", object{"token": b, "outcome": "Ambiguous"})
+	want(t, r, http.StatusTooManyRequests, "Contended")
+	if n := w.snapshot().Totals.Released[router.Ambiguous]; n != 2 {
+		t.Errorf("%d recorded", n)
+	}
+	w.table.Gone([]router.Incarnation{"pod-0/c-1"}, w.clock())
+	if r := <-first; r.text("fate") != "Dead" {
+		t.Error(r.raw)
+	}
+	if r := w.release("r2", object{"token": b, "outcome": "Ambiguous"}); r.text("fate") != "Dead" {
+		t.Error(r.raw)
+	}
+}
