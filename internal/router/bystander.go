@@ -24,24 +24,32 @@ func (t *Table) Standing(sender SenderName) Standing {
 	return out
 }
 
-// Prospect says whether a pool without an admissible backend is likely to have one soon.
+// Prospect says whether a request that gets no lease now is worth holding.
 type Prospect uint8
 
 // The prospects. The zero value is the hopeless one.
 const (
 	// ProspectNone: somebody has to repair something first.
 	ProspectNone Prospect = iota
-	// ProspectPassing: a backend is paused, updated, drained, settling or about to be confirmed, all
-	// of which end by themselves or by their owner's next step.
+	// ProspectPassing: what is in the way ends by itself or by its owner's next step: leasing is held,
+	// the sender fenced, or a backend paused, updated, drained, settling or about to be confirmed.
 	ProspectPassing
 )
 
-// Prospect looks at every member of the fleet.
-func (t *Table) Prospect() Prospect {
+// Prospect says what a waiting request of the sender may hope for. A router that may not grant has
+// nothing to offer: another one has.
+func (t *Table) Prospect(sender SenderName, now time.Time) Prospect {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, b := range t.state.backends {
-		if b.passing() || b.closedFor(t.state.published, t.state.target) == "" {
+	s := t.state
+	if !s.mayGrant(t.at(now)) {
+		return ProspectNone
+	}
+	if v := s.senders[sender]; s.leasing == LeasingHeld || v != nil && v.Access == AccessFenced {
+		return ProspectPassing
+	}
+	for _, b := range s.backends {
+		if b.passing() || b.closedFor(s.published, s.target) == "" {
 			return ProspectPassing
 		}
 	}

@@ -102,6 +102,8 @@ func TestProspectTellsWhatPassesFromWhatNeedsARepair(t *testing.T) {
 		"all are unhealthy":               {observe: Observation{Health: Unhealthy}, want: ProspectNone},
 		"all refuse":                      {observe: Observation{Health: Refused}, want: ProspectNone},
 		"the controller excludes all":     {change: func(f *Fleet) { f.Members[0].Excluded, f.Members[1].Excluded = "PodNotReady", "PodNotReady" }, want: ProspectNone},
+		"leasing is held":                 {change: func(f *Fleet) { f.Leasing, f.Members = LeasingHeld, nil }, want: ProspectPassing},
+		"the sender is fenced":            {change: func(f *Fleet) { f.Senders[0].Access, f.Members = AccessFenced, nil }, want: ProspectPassing},
 		"there are none":                  {change: func(f *Fleet) { f.Members = nil }, want: ProspectNone},
 		"nobody says what they can carry": {change: func(f *Fleet) { f.Members[0].Capacity, f.Members[1].Capacity = 0, 0 }, want: ProspectNone},
 	}
@@ -114,9 +116,17 @@ func TestProspectTellsWhatPassesFromWhatNeedsARepair(t *testing.T) {
 					tab.Observe(c.observe, time.Unix(0, 0))
 				}
 			}
-			if got := tab.Prospect(); got != c.want {
+			if got := tab.Prospect("train", time.Unix(0, 0)); got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
 		})
+	}
+}
+
+func TestARouterThatMayNotGrantOffersNoProspect(t *testing.T) {
+	tab := twoBackends(t, nil)
+	tab.LeadUntil(time.Unix(1, 0), time.Unix(0, 0))
+	if got := tab.Prospect("train", time.Unix(1, 0)); got != ProspectNone {
+		t.Errorf("got %d", got)
 	}
 }
