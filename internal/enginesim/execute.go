@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/berthmaster/berthmaster/internal/enginesim/execlog"
 	"github.com/berthmaster/berthmaster/internal/enginesim/model"
@@ -41,35 +42,51 @@ func (s *Server) enter(ctx context.Context) error {
 	return s.await(ctx, func(st *state) bool { return st.gate.enter() })
 }
 
-// startLocked begins all of the sequences or none.
+// startLocked begins all of the sequences or none. Their start is on record before they begin.
 func (s *Server) startLocked(seqs []*sequence) error {
-	byRank := map[int][]model.Request{}
+	if err := s.st.place(seqs, s.cfg.MaxQueued); err != nil {
+		return err
+	}
+	for _, q := range seqs {
+		s.recordLocked(q, execlog.Record{Event: execlog.Start})
+	}
+	s.st.begin(seqs, s.time.now())
+	s.countdownLocked()
+	return nil
+}
+
+// place checks that all of the sequences can start and gives each that has none its rank.
+func (st *state) place(seqs []*sequence, maxQueued int) error {
 	for i, q := range seqs {
-		if err := s.st.reject(q, seqs[:i], s.cfg.MaxQueued); err != nil {
+		if err := st.reject(q, seqs[:i], maxQueued); err != nil {
 			return err
 		}
-		if q.plan.rank < 0 {
-			q.plan.rank = s.st.next
-			s.st.next = (s.st.next + 1) % len(s.st.ranks)
+	}
+	for _, q := range seqs {
+		if q.rank < 0 {
+			q.rank = st.next
+			st.next = (st.next + 1) % len(st.ranks)
 		}
-		byRank[q.plan.rank] = append(byRank[q.plan.rank], model.Request{
+	}
+	return nil
+}
+
+// begin hands sequences that have been placed to their schedulers.
+func (st *state) begin(seqs []*sequence, now time.Duration) {
+	byRank := map[int][]model.Request{}
+	for _, q := range seqs {
+		q.started = now
+		st.sequences[q.id] = q
+		st.counts.requests++
+		byRank[q.rank] = append(byRank[q.rank], model.Request{
 			ID: q.id, Session: q.session, PromptTokens: q.promptTokens, OutputTokens: max(1, q.output),
 		})
 	}
-	now := s.time.now()
-	for _, q := range seqs {
-		q.started = now
-		s.recordLocked(q, execlog.Record{Event: execlog.Start})
-		s.st.sequences[q.id] = q
-		s.st.counts.requests++
-	}
-	for i, r := range s.st.ranks {
+	for i, r := range st.ranks {
 		if err := r.model.Submit(now, byRank[i]...); err != nil {
 			panic(fmt.Sprintf("enginesim: the plan passed and the model refuses: %v", err))
 		}
 	}
-	s.countdownLocked()
-	return nil
 }
 
 // reject says why a sequence cannot start, or nil.

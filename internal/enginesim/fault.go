@@ -1,6 +1,7 @@
 package enginesim
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -82,19 +83,30 @@ var faultKinds = []FaultKind{
 // Validate names what is wrong with a fault.
 func (f Fault) Validate() error {
 	f = f.withDefaults()
-	switch {
-	case !slices.Contains(faultKinds, f.Kind):
+	if !slices.Contains(faultKinds, f.Kind) {
 		return fmt.Errorf("kind %q is none of %v", f.Kind, faultKinds)
-	case f.Count < 0 || f.Bytes < 0 || f.Millis < 0 || f.After < 0:
-		return fmt.Errorf("count, bytes, millis and after must not be negative")
-	case f.When != Before && f.When != After:
+	}
+	if min(int64(f.Count), f.Bytes, int64(f.Millis), int64(f.After)) < 0 {
+		return errors.New("count, bytes, millis and after must not be negative")
+	}
+	if f.When != Before && f.When != After {
 		return fmt.Errorf("when is %q, it must be before or after", f.When)
-	case f.Status != 0 && (f.Status < 200 || f.Status > 599):
+	}
+	if err := f.validateStatus(); err != nil {
+		return err
+	}
+	if f.Millis == 0 && (f.Kind == FaultRefuse || f.Kind == FaultSlow) {
+		return errors.New("millis is missing")
+	}
+	return nil
+}
+
+func (f Fault) validateStatus() error {
+	if f.Status != 0 && (f.Status < 200 || f.Status > 599) {
 		return fmt.Errorf("status is %d, it must be from 200 to 599", f.Status)
-	case f.Kind == FaultUpdateFails && f.Status != http.StatusOK && f.Status != http.StatusBadRequest:
+	}
+	if f.Kind == FaultUpdateFails && f.Status != http.StatusOK && f.Status != http.StatusBadRequest {
 		return fmt.Errorf("status is %d, a failed update replies 200 or 400", f.Status)
-	case (f.Kind == FaultRefuse || f.Kind == FaultSlow) && f.Millis == 0:
-		return fmt.Errorf("millis is missing")
 	}
 	return nil
 }

@@ -21,9 +21,9 @@ type Socket struct {
 }
 
 // Listen binds the engine to an address; port 0 chooses one. Connections are accepted at once and answered
-// once Serve runs.
-func (s *Server) Listen(addr string) (*Socket, error) {
-	l, err := net.Listen("tcp", addr)
+// once Serve runs, which must follow: it is what closes the socket.
+func (s *Server) Listen(ctx context.Context, addr string) (*Socket, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("bind the engine: %w", err)
 	}
@@ -89,7 +89,7 @@ func (k *Socket) refuse() error {
 			return nil //nolint:nilerr // the engine has ended, which Serve notices next
 		}
 	}
-	l, err := net.Listen("tcp", k.addr)
+	l, err := (&net.ListenConfig{}).Listen(k.server.alive, "tcp", k.addr)
 	if err != nil {
 		return fmt.Errorf("bind the engine again: %w", err)
 	}

@@ -3,7 +3,6 @@ package enginesim
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -52,22 +51,21 @@ func (s *textOrList) UnmarshalJSON(b []byte) error {
 }
 
 func (p sampling) validate() error {
-	bad := func(format string, args ...any) error {
-		return handlerError(http.StatusBadRequest, fmt.Sprintf(format, args...))
+	rules := []struct {
+		broken bool
+		rule   string
+	}{
+		{p.Temperature != nil && *p.Temperature < 0, "temperature must be non-negative"},
+		{p.TopP != nil && (*p.TopP <= 0 || *p.TopP > 1), "top_p must be in (0, 1]"},
+		{p.TopK != nil && *p.TopK != -1 && *p.TopK < 1, "top_k must be -1 (disable) or at least 1"},
+		{p.limit() < 0, "max_new_tokens must be at least 0"},
+		{p.MinNewTokens < 0 || p.MinNewTokens > p.limit(), "min_new_tokens must be in [0, max_new_tokens]"},
+		{p.N < 0, "n must be at least 1"},
 	}
-	switch {
-	case p.Temperature != nil && *p.Temperature < 0:
-		return bad("temperature must be non-negative, got %v.", *p.Temperature)
-	case p.TopP != nil && (*p.TopP <= 0 || *p.TopP > 1):
-		return bad("top_p must be in (0, 1], got %v.", *p.TopP)
-	case p.TopK != nil && *p.TopK != -1 && *p.TopK < 1:
-		return bad("top_k must be -1 (disable) or at least 1, got %d.", *p.TopK)
-	case p.MaxNewTokens != nil && *p.MaxNewTokens < 0:
-		return bad("max_new_tokens must be at least 0, got %d.", *p.MaxNewTokens)
-	case p.MinNewTokens < 0 || p.MinNewTokens > p.limit():
-		return bad("min_new_tokens must be in [0, max_new_tokens], got %d.", p.MinNewTokens)
-	case p.N < 0:
-		return bad("n must be at least 1, got %d.", p.N)
+	for _, r := range rules {
+		if r.broken {
+			return handlerError(http.StatusBadRequest, r.rule+".")
+		}
 	}
 	return nil
 }

@@ -227,3 +227,6 @@ func (s *Server) warmUp() {
 
 // now is engine time; for what is measured outside the lock.
 func (s *Server) now() time.Duration { return s.time.now() }
+
+// Speed is how much faster than real time the engine lives.
+func (s *Server) Speed() float64 { return s.cfg.Speed }

@@ -71,34 +71,46 @@ func (x *execution) follow(ctx context.Context, f func(increment) error) error {
 	for i, q := range x.seqs {
 		go relay(ctx, q.wake, merged, i)
 	}
-	sent := make([]int, len(x.seqs))
-	said := make([]strings.Builder, len(x.seqs))
+	told := make([]told, len(x.seqs))
 	for left := len(x.seqs); left > 0; {
-		var i int
 		select {
-		case i = <-merged:
+		case i := <-merged:
+			over, err := x.tell(i, &told[i], f)
+			if err != nil {
+				return err
+			}
+			if over {
+				left--
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-x.server.gone:
 			return errGone
 		}
-		v := x.look(x.seqs[i])
-		if sent[i] < 0 || v.status == seqActive && v.tokens == sent[i] {
-			continue
-		}
-		before := said[i].Len()
-		text.Write(&said[i], x.seqs[i].seed, sent[i], v.tokens)
-		all := said[i].String()
-		if err := f(increment{index: i, view: v, from: sent[i], new: all[before:], all: all}); err != nil {
-			return err
-		}
-		sent[i] = v.tokens
-		if v.status != seqActive {
-			sent[i] = streamEnded
-			left--
-		}
 	}
 	return nil
+}
+
+// told is what a stream has said about one sequence.
+type told struct {
+	tokens int // streamEnded after its last event
+	text   strings.Builder
+}
+
+// tell calls f if there is something new about sequence i, and reports whether that was the last of it.
+func (x *execution) tell(i int, t *told, f func(increment) error) (over bool, err error) {
+	v := x.look(x.seqs[i])
+	if t.tokens == streamEnded || v.status == seqActive && v.tokens == t.tokens {
+		return false, nil
+	}
+	from, before := t.tokens, t.text.Len()
+	text.Write(&t.text, x.seqs[i].seed, from, v.tokens)
+	all := t.text.String()
+	t.tokens = v.tokens
+	if v.status != seqActive {
+		t.tokens, over = streamEnded, true
+	}
+	return over, f(increment{index: i, view: v, from: from, new: all[before:], all: all})
 }
 
 // streamEnded marks, in place of a number of tokens, a sequence whose last event is out.
