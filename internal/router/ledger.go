@@ -47,12 +47,19 @@ func (s *state) drop(l *lease, now instant) {
 	s.freed = true
 }
 
-// takeBack undoes a grant that nobody has seen: no record stays.
+// takeBack undoes a grant that nobody has seen: no record stays, nor a session begun by it.
 func (s *state) takeBack(l *lease, now instant) {
+	v := l.session
 	s.drop(l, now)
 	s.ended.remove(l)
 	delete(s.leases, l.id)
 	s.totals.Grants--
+	if v == nil {
+		return
+	}
+	if v.grants--; v.grants == 0 {
+		s.endSession(v)
+	}
 }
 
 // outstanding changes a backend's count and its mirror.

@@ -75,6 +75,8 @@ func (w *world) check() {
 	w.checkClaims()
 	w.checkFailure()
 	w.checkWaiters()
+	w.checkServed()
+	w.checkTraces()
 	w.checkPlacesOfSettling()
 }
 
@@ -147,31 +149,4 @@ func (w *world) checkFailure() {
 		}
 	}
 	w.t.Fatalf("the pool failed on %s, which nobody called Ambiguous in time", f.Request)
-}
-
-// checkWaiters: whoever heads a lane waits for a reason.
-func (w *world) checkWaiters() {
-	s := w.tab.state
-	for _, l := range s.queue.lanes {
-		r := l.first.req
-		if s.leases[r.ID] != nil {
-			w.t.Fatalf("%s waits though its id has a record", r.ID)
-		}
-		if err := s.admit(&r, w.tab.at(w.now)); err != nil {
-			continue
-		}
-		if _, _, err := s.choose(&r, w.tab.at(w.now)); err == nil && l.first.lane.home == s.homeOf(r.Session) {
-			w.t.Fatalf("%s waits though it could be served", r.ID)
-		}
-	}
-}
-
-// checkPlacesOfSettling: what should settle is known without anybody asking again.
-func (w *world) checkPlacesOfSettling() {
-	s := w.tab.state
-	for inc, b := range s.backends {
-		if want := s.causeOf(b); !s.unsettled && want != b.settling.want {
-			w.t.Fatalf("5.3: %s should settle for cause %d, the table thinks %d", inc, want, b.settling.want)
-		}
-	}
 }

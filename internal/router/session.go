@@ -18,6 +18,8 @@ type session struct {
 	// turns give the mean output of a turn.
 	context, outputs int64
 	turns            int32
+	// grants counts the leases that somebody has seen, so that one taken back leaves no session.
+	grants int32
 	// movedAt is when the home was last chosen.
 	movedAt instant
 }
@@ -108,6 +110,7 @@ func (s *state) busy(v *session) {
 		return
 	}
 	v.active++
+	v.grants++
 	s.idle.remove(v)
 }
 

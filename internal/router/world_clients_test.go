@@ -12,8 +12,10 @@ import (
 type call struct {
 	req   Request
 	token *Claim
-	// waiter is set while the client waits for a lease.
-	waiter *waiter
+	// waiters are the connections on which the client waits for a lease.
+	waiters []*waiter
+	// leased: the table gave it a lease, whether or not the answer arrived.
+	leased bool
 	asked  time.Time
 	// window is until when the client may begin to write; the zero time: not at all.
 	window time.Time
@@ -26,6 +28,8 @@ type call struct {
 	// overIn is the term in which it was over: a later one knows nothing of it.
 	overIn Term
 	overAt time.Time
+	// told: the table has heard of it.
+	told bool
 	// late: the lease had run out before the client released it.
 	late bool
 	// twin: another process of the same client has asked for this id without its token.
@@ -116,30 +120,37 @@ func (w *world) ask(c *call, waits bool) {
 	if !waits {
 		g, err := w.tab.Acquire(c.req, w.now)
 		w.judge(c, before, g, err)
-		w.answered(c, g, err)
+		w.answered(c, g, err, w.now)
 		return
 	}
 	wt, g, err := w.tab.acquireOrQueue(c.req, w.now)
 	if wt != nil {
-		c.waiter = wt
+		c.waiters = append(c.waiters, wt)
 		return
 	}
 	w.judge(c, before, g, err)
-	w.answered(c, g, err)
+	w.answered(c, g, err, w.now)
 }
 
 // answered is what a client makes of the answer to an acquire.
-func (w *world) answered(c *call, g Grant, err error) {
+func (w *world) answered(c *call, g Grant, err error, at time.Time) {
 	if err != nil {
 		return
 	}
 	w.noteGrant(c, &g)
+	c.leased, c.expires = true, later(c.expires, at.Add(g.TTL))
+	if c.over || oneIn(w, 10, "answer lost") {
+		return
+	}
 	c.token = &g.Claim
-	w.extended(c, g.StartWindow, g.TTL)
+	c.window = later(c.window, c.asked.Add(g.StartWindow))
 }
 
-func (w *world) extended(c *call, window, ttl time.Duration) {
-	c.window, c.expires = c.asked.Add(window), w.now.Add(ttl)
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // noteGrant fails the run when an id is given a second lease (R4).
@@ -154,7 +165,7 @@ func (w *world) noteGrant(c *call, g *Grant) {
 // half the retention time after it first asked, and with its token if it has one.
 func (w *world) askAgain() {
 	c := w.drawCall("call", func(c *call) bool {
-		return c.waiter == nil && w.now.Sub(c.asked) < w.fleet.Config.Retention/2
+		return w.now.Sub(c.asked) < w.fleet.Config.Retention/2 || c.token != nil
 	})
 	if c == nil {
 		return
@@ -163,22 +174,51 @@ func (w *world) askAgain() {
 		prior := *c.token
 		c.req.Prior = &prior
 	}
+	if !c.leased {
+		w.ask(c, oneIn(w, 2, "waits"))
+		return
+	}
 	w.tab.Tick(w.now)
-	first := c.asked
-	before := w.sight()
-	w.lookAt(&before, &c.req)
-	c.asked = w.now
 	g, err := w.tab.Acquire(c.req, w.now)
-	if c.over && c.overIn == w.term && err == nil {
-		w.t.Fatalf("R3: request %s was ended as %q by its client and is leased again", c.req.ID, c.outcome)
+	w.judgeAgain(c, g, err)
+	if err == nil {
+		c.asked = w.now
 	}
-	if _, leased := w.granted[c.req.ID]; !leased {
-		w.judge(c, before, g, err)
+	w.answered(c, g, err, w.now)
+}
+
+// judgeAgain holds a repeated acquire against what the client knows of its lease (R3, R5).
+func (w *world) judgeAgain(c *call, g Grant, err error) {
+	w.judgeFate(c, err)
+	if c.token == nil || c.token.Term < w.term || c.twin || c.req.Epoch != w.fleet.Epoch || c.overIn != w.term && c.over {
+		return
 	}
-	if err != nil {
-		c.asked = first
+	_, ended := w.vouched[c.token.Incarnation]
+	keep := w.fleet.Config.Retention
+	switch {
+	case c.over && c.told && w.now.Before(c.overAt.Add(keep)):
+		var r *Refusal
+		if !errors.As(err, &r) || r.Reason != ReasonLeaseEnded || r.Outcome != c.outcome {
+			w.t.Fatalf("R3: %s was released as %q; acquired again: %v", c.req.ID, c.outcome, err)
+		}
+	case c.over:
+	case ended, !w.now.Before(c.expires) && w.now.Before(c.expires.Add(keep)):
+		if err == nil {
+			w.t.Fatalf("R5: %s is lost and was leased again as %s", c.req.ID, g.Claim.RID)
+		}
+	case w.now.Before(c.expires):
+		if err != nil || !g.Again || g.Claim != *c.token {
+			w.t.Fatalf("R3: %s is alive; acquired again: %+v, %v", c.req.ID, g, err)
+		}
 	}
-	w.answered(c, g, err)
+}
+
+// judgeFate: Dead is the permission to make a turn again, so it has to be true (R4).
+func (w *world) judgeFate(c *call, err error) {
+	var r *Refusal
+	if errors.As(err, &r) && r.Fate == FateDead && w.mayRun(c) {
+		w.t.Fatalf("R4: %s is called dead and may run", c.req.ID)
+	}
 }
 
 // askAsAnother uses an id with another identity: a conflict that changes nothing (R3).
@@ -226,19 +266,29 @@ func (w *world) renew() {
 		begun = choose(w, "started", []Start{NotStarted, Started})
 	}
 	r, err := w.tab.Renew(*c.token, begun, w.now)
-	switch {
-	case err == nil && c.over && c.overIn == w.term && w.now.Before(c.overAt.Add(w.fleet.Config.Retention)):
-		w.t.Fatalf("R3: a renew revived %s, released as %q", c.req.ID, c.outcome)
-	case err == nil && !w.now.Before(c.expires) && !c.token.before(w.term):
-		w.t.Fatalf("R5: a renew revived %s, which ran out at %v", c.req.ID, c.expires.Sub(worldEpoch))
-	case err == nil && !c.over:
+	w.judgeRenewal(c, err)
+	if err == nil && !c.over {
 		c.asked = w.now
-		w.extended(c, r.StartWindow, r.TTL)
+		c.window = later(c.window, c.asked.Add(r.StartWindow))
+		c.expires = later(c.expires, w.now.Add(r.TTL))
 	}
 }
 
-// before reports whether the claim is of an earlier term.
-func (c *Claim) before(t Term) bool { return c.Term < t }
+// judgeRenewal: what is alive is extended in every state of the pool, what is not is not revived.
+func (w *world) judgeRenewal(c *call, err error) {
+	w.judgeFate(c, err)
+	if c.token.Term < w.term || c.over && c.overIn != w.term {
+		return
+	}
+	_, ended := w.vouched[c.token.Incarnation]
+	alive := !c.over && w.now.Before(c.expires) && !ended && c.token.Epoch == w.fleet.Epoch
+	switch {
+	case err == nil && !alive:
+		w.t.Fatalf("R5: a renew revived %s (over %v, ran out %v)", c.req.ID, c.over, !w.now.Before(c.expires))
+	case err != nil && alive && !c.twin:
+		w.t.Fatalf("R10: %s is alive and was not renewed: %v", c.req.ID, err)
+	}
+}
 
 // write sends the request to the engine, if the client may still do so.
 func (w *world) write() {

@@ -19,6 +19,10 @@ func (w *world) release() {
 		w.t.Logf("release of %s: %v", c.req.ID, err)
 		return
 	}
+	c.told = true
+	if e.Fate == FateDead && w.mayRun(c) {
+		w.t.Fatalf("R4: %s is called dead and may run", c.req.ID)
+	}
 	if e.Outcome != o {
 		w.t.Fatalf("a release as %q was answered %q", o, e.Outcome)
 	}
@@ -73,7 +77,7 @@ func (w *world) releaseAgain() {
 
 // forgo is a client without a token that gives up: it has written nothing.
 func (w *world) forgo() {
-	c := w.drawCall("call", func(c *call) bool { return c.work == workNone && !c.over && c.waiter == nil && !c.twin })
+	c := w.drawCall("call", func(c *call) bool { return c.work == workNone && !c.over && len(c.waiters) == 0 && !c.twin })
 	if c == nil {
 		return
 	}
@@ -104,36 +108,46 @@ func (w *world) endSession() {
 // collect gives a waiting client its answer.
 func (w *world) collect() {
 	for _, c := range w.calls {
-		if c.waiter == nil {
-			continue
+		for i, wt := range c.waiters {
+			if answered(wt) {
+				c.waiters = slices.Delete(c.waiters, i, i+1)
+				w.answered(c, wt.grant, wt.err, w.served[wt])
+				return
+			}
 		}
-		select {
-		case <-c.waiter.done:
-			g, err := c.waiter.grant, c.waiter.err
-			c.waiter = nil
-			w.answered(c, g, err)
-			return
-		default:
-		}
+	}
+}
+
+func answered(wt *waiter) bool {
+	select {
+	case <-wt.done:
+		return true
+	default:
+		return false
 	}
 }
 
 // hangUp is a waiting client that goes away: no trace of it may stay.
 func (w *world) hangUp() {
-	c := w.drawCall("call", func(c *call) bool { return c.waiter != nil })
+	c := w.drawCall("call", func(c *call) bool { return len(c.waiters) > 0 })
 	if c == nil {
 		return
 	}
-	wt := c.waiter
-	c.waiter = nil
+	wt := c.waiters[0]
+	c.waiters = c.waiters[1:]
+	w.tab.Tick(w.now)
+	alone := c.token == nil && len(c.waiters) == 0
 	_ = w.tab.giveUpWaiting(wt, ErrNoBackend, w.now)
 	if wt.in != nil {
 		w.t.Fatalf("the waiter of %s stays in the queue", c.req.ID)
 	}
 	l := w.tab.state.leases[c.req.ID]
-	shared := slices.ContainsFunc(w.calls, func(o *call) bool { return o != c && o.req.ID == c.req.ID })
-	if wt.grant.Claim.RID != "" && l != nil && l.rid == wt.grant.Claim.RID && !shared && !wt.grant.Again && l.phase == phaseActive {
+	if alone && wt.grant.Claim.RID != "" && !wt.grant.Again && l != nil && l.handed == handedOnce && l.phase == phaseActive {
 		w.t.Fatalf("the lease of %s, which nobody has seen, stays", c.req.ID)
+	}
+	if wt.grant.Claim.RID != "" && l == nil && c.token == nil { // taken back: the id is as if never asked for
+		c.leased = false
+		delete(w.granted, c.req.ID)
 	}
 }
 

@@ -152,8 +152,9 @@ func (w *world) takeOver() {
 		past.Failure = f
 	}
 	for _, c := range w.calls {
-		if c.waiter != nil {
-			c.waiter = nil // its connection is cut; it may ask again
+		c.waiters = nil // its connections are cut; it may ask again
+		if c.token == nil {
+			c.leased = false
 			delete(w.granted, c.req.ID)
 		}
 	}

@@ -34,10 +34,10 @@ func (w *world) comeToRest() {
 // serveEverything ends what clients do and has every backend drained.
 func (w *world) serveEverything() {
 	for _, c := range w.calls {
-		if c.waiter != nil {
-			_ = w.tab.giveUpWaiting(c.waiter, ErrNoBackend, w.now)
-			c.waiter = nil
+		for _, wt := range c.waiters {
+			_ = w.tab.giveUpWaiting(wt, ErrNoBackend, w.now)
 		}
+		c.waiters = nil
 		c.over = true
 		if c.work == workRunning {
 			delete(w.engines[c.token.Incarnation].running, c.token.RID)

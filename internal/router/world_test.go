@@ -33,6 +33,8 @@ type world struct {
 	rids      *counter
 	// vouched are the processes whose end was reported to this table.
 	vouched map[Incarnation]struct{}
+	// served is when each waiter that has its answer got it.
+	served map[*waiter]time.Time
 }
 
 // counter is a source of rids that are all different and the same in every run.
@@ -50,7 +52,7 @@ var worldEpoch = time.Unix(1_000_000, 0)
 
 func newWorld(t *rapid.T) *world {
 	w := &world{
-		t: t, now: worldEpoch, engines: map[Incarnation]*engine{}, granted: map[RequestID]RID{}, rids: &counter{},
+		t: t, now: worldEpoch, engines: map[Incarnation]*engine{}, granted: map[RequestID]RID{}, served: map[*waiter]time.Time{}, rids: &counter{},
 		fleet: Fleet{
 			Epoch: 1, Leasing: LeasingOpen, Config: DefaultConfig(),
 			Senders: []Sender{{Name: "train", Access: AccessOpen}, {Name: "eval", Access: AccessOpen}},

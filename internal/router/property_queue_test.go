@@ -1,0 +1,72 @@
+package router
+
+// checkWaiters: whoever heads a lane waits for a reason.
+func (w *world) checkWaiters() {
+	s := w.tab.state
+	for _, l := range s.queue.lanes {
+		r := l.first.req
+		if s.leases[r.ID] != nil {
+			w.t.Fatalf("%s waits though its id has a record", r.ID)
+		}
+		if err := s.admit(&r, w.tab.at(w.now)); err != nil {
+			continue
+		}
+		if _, _, err := s.choose(&r, w.tab.at(w.now)); err == nil && l.first.lane.home == s.homeOf(r.Session) {
+			w.t.Fatalf("%s waits though it could be served", r.ID)
+		}
+	}
+}
+
+// checkServed: what was granted to waiters in this step is allowed now, at an admissible
+// backend, and nobody of the same lane who came before still waits.
+func (w *world) checkServed() {
+	failed := w.tab.Snapshot(w.now).Failure
+	for _, c := range w.calls {
+		for _, wt := range c.waiters {
+			if _, known := w.served[wt]; known || !answered(wt) {
+				continue
+			}
+			w.served[wt] = w.now
+			if wt.err != nil || wt.grant.Again {
+				continue
+			}
+			c.leased = true
+			w.noteGrant(c, &wt.grant)
+			w.mustBeAllowed(c, failed)
+			if at := wt.grant.Claim.Incarnation; !w.admissible(at, DrainKeep) {
+				w.t.Fatalf("R1: waiter %s was sent to %s, which may not serve", c.req.ID, at)
+			}
+			w.checkTurn(wt)
+		}
+	}
+}
+
+func (w *world) checkTurn(served *waiter) {
+	l := w.tab.state.queue.lanes[served.lane]
+	if l != nil && l.first.ticket < served.ticket {
+		w.t.Fatalf("%s was served before %s, which came first", served.req.ID, l.first.req.ID)
+	}
+}
+
+// checkTraces: a session is known only if somebody has a lease of it, or had one.
+func (w *world) checkTraces() {
+	had := map[SessionID]bool{}
+	for _, c := range w.calls {
+		had[c.req.Session] = had[c.req.Session] || c.leased
+	}
+	for id := range w.tab.state.sessions {
+		if !had[id] {
+			w.t.Fatalf("session %s is known, and nobody ever had a lease of it", id)
+		}
+	}
+}
+
+// checkPlacesOfSettling: what should settle is known without anybody asking again.
+func (w *world) checkPlacesOfSettling() {
+	s := w.tab.state
+	for inc, b := range s.backends {
+		if want := s.causeOf(b); !s.unsettled && want != b.settling.want {
+			w.t.Fatalf("5.3: %s should settle for cause %d, the table thinks %d", inc, want, b.settling.want)
+		}
+	}
+}
