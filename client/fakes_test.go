@@ -66,14 +66,8 @@ func (r *router) RoundTrip(req *http.Request) (*http.Response, error) {
 	if r.override != nil {
 		status, body = r.override(call, n)
 	}
-	if wait, waits := body.(time.Duration); waits {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-req.Context().Done():
-			return nil, req.Context().Err()
-		}
+	if err := letWait(req.Context(), &body); err != nil {
+		return nil, err
 	}
 	if status == 0 {
 		status, body = r.usual(call)
@@ -93,6 +87,33 @@ func (r *router) RoundTrip(req *http.Request) (*http.Response, error) {
 	rec.WriteHeader(status)
 	_ = json.NewEncoder(rec).Encode(body)
 	return rec.Result(), nil
+}
+
+// waited is a body that comes after a while; a time.Duration is one whose answer is the usual.
+type waited struct {
+	wait time.Duration
+	body any
+}
+
+// letWait waits as body says and leaves in it what to answer.
+func letWait(ctx context.Context, body *any) error {
+	var wait time.Duration
+	switch b := (*body).(type) {
+	case time.Duration:
+		wait = b
+	case waited:
+		wait, *body = b.wait, b.body
+	default:
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // kindOf tells calls apart: acquire, renew, release, end.

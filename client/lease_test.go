@@ -172,6 +172,44 @@ func TestAFenceThatOpensIsNotWaitedFurtherFor(t *testing.T) {
 	})
 }
 
+func TestAWaiterComesBackAtOnceToTheRouterThatLetItWait(t *testing.T) {
+	held := func(a asked, n int) (int, any) {
+		if kindOf(a) != "acquire" || n >= 2 {
+			return 0, nil
+		}
+		return 423, waited{30 * time.Second, map[string]any{"reason": "LeasingHeld", "retryAfter": "7"}}
+	}
+	onStage(t, &router{override: held}, nil, func(t *testing.T, s stage) {
+		waiting := anAcquire
+		waiting.Wait = time.Hour
+		began := time.Now()
+		if _, err := s.Acquire(t.Context(), waiting); err != nil || time.Since(began) != time.Minute {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
+func TestTheRoutersRetryAfterIsKept(t *testing.T) {
+	for _, reason := range []string{"NoLeader", "LeasingHeld"} {
+		t.Run(reason, func(t *testing.T) {
+			busy := func(a asked, n int) (int, any) {
+				if n == 0 {
+					return 503, map[string]any{"reason": reason, "retryAfter": "7"}
+				}
+				return 0, nil
+			}
+			onStage(t, &router{override: busy}, nil, func(t *testing.T, s stage) {
+				waiting := anAcquire
+				waiting.Wait = time.Hour
+				began := time.Now()
+				if _, err := s.Acquire(t.Context(), waiting); err != nil || time.Since(began) != 7*time.Second {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+			})
+		})
+	}
+}
+
 func TestAnAnswerThatIsNoLeaseIsNotUsed(t *testing.T) {
 	for field, bad := range map[string]any{"rid": "", "token": "", "backend": map[string]any{}, "ttlSeconds": 0} {
 		t.Run(field, func(t *testing.T) {

@@ -22,10 +22,8 @@ var errUnfinished = errors.New("the stream ended before [DONE]")
 // stream is what is known of a streamed reply so far. Each sequence of a batch reports its own
 // counts, cumulatively, so that the latest of each index counts.
 type stream struct {
-	verdict  verdict
-	tokens   map[int]int64
-	failed   string // what an error inside the stream said
-	hasError bool
+	verdict verdict
+	tokens  map[int]int64
 }
 
 // readStream reads server-sent events to [DONE], which alone makes a stream complete. An error
@@ -65,9 +63,6 @@ func (s *stream) take(data []byte, each func([]byte) error) error {
 	if s.verdict.outputTokens > 0 {
 		s.tokens[event.Index] = s.verdict.outputTokens
 	}
-	if s.verdict.outcome == Ambiguous {
-		s.failed, s.hasError = s.verdict.message, true
-	}
 	if each == nil {
 		return nil
 	}
@@ -81,9 +76,6 @@ func (s *stream) finished() verdict {
 	s.verdict.outputTokens = 0
 	for _, n := range s.tokens {
 		s.verdict.outputTokens += n
-	}
-	if s.hasError {
-		s.verdict.outcome, s.verdict.message = Ambiguous, s.failed
 	}
 	return s.verdict
 }
