@@ -33,7 +33,7 @@ func serve(ctx context.Context, o *options, stdout io.Writer, signals <-chan os.
 		return 0, err
 	}
 	defer engine.Close()
-	socket, err := engine.Listen(ctx, o.addr())
+	socket, err := engine.Listen(o.addr())
 	if err != nil {
 		return 0, err
 	}

@@ -22,8 +22,8 @@ type Socket struct {
 
 // Listen binds the engine to an address; port 0 chooses one. Connections are accepted at once and answered
 // once Serve runs, which must follow: it is what closes the socket.
-func (s *Server) Listen(ctx context.Context, addr string) (*Socket, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+func (s *Server) Listen(addr string) (*Socket, error) {
+	l, err := (&net.ListenConfig{}).Listen(s.alive, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("bind the engine: %w", err)
 	}

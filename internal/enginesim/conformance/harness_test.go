@@ -89,7 +89,7 @@ func start(t *testing.T, r row) *engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket, err := s.Listen(t.Context(), "127.0.0.1:0")
+	socket, err := s.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
