@@ -212,7 +212,9 @@ func TestAnAmbiguousTurnWaitsForItsFate(t *testing.T) {
 					return 0, nil
 				case n == 0:
 					return 0, time.Hour // the router waits for longer than the client does
-				case n < 3:
+				case n == 1:
+					return problem(429, "Contended") // recorded, but there is no room to wait
+				case n < 4:
 					return 200, map[string]any{"outcome": "Ambiguous", "fate": "Pending"}
 				}
 				return 200, map[string]any{"outcome": "Ambiguous", "fate": fate}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestALongGenerationIsRenewedAndItsStartIsTold(t *testing.T) {
@@ -218,14 +220,20 @@ func TestAReplyCountsEvenThoughTheLeaseWasLost(t *testing.T) {
 func TestAMixedLeaseIsSaidToBe(t *testing.T) {
 	mixed := func(a asked, n int) (int, any) {
 		if kindOf(a) == "renew" {
-			return 200, map[string]any{"ttlSeconds": 120, "startSeconds": 30, "mixed": n == 1, "state": map[string]any{"held": true}}
+			return 200, map[string]any{"ttlSeconds": 120, "startSeconds": 30, "mixed": n == 1, "state": map[string]any{
+				"epoch": 4, "term": 2, "publishedVersion": "v8", "leasing": "Held", "access": "Open", "failed": false,
+			}}
 		}
 		return 0, nil
 	}
 	onStage(t, &router{override: mixed}, map[string]http.HandlerFunc{"a": slow(5 * time.Minute)}, func(t *testing.T, s stage) {
 		got, err := s.session.Generate(t.Context(), aTurn)
-		if err != nil || !got.Mixed || !got.Lease.PoolState().Held {
+		if err != nil || !got.Mixed {
 			t.Errorf("got %+v, %v", got, err)
+		}
+		want := PoolState{Epoch: 4, Term: 2, PublishedVersion: "v8", Leasing: "Held", Access: "Open"}
+		if diff := cmp.Diff(want, got.Lease.PoolState()); diff != "" {
+			t.Error(diff)
 		}
 	})
 }

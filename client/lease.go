@@ -246,8 +246,8 @@ func (l *Lease) release(ctx context.Context, report Report) (Ending, error) {
 	}
 	var reply releaseReply
 	err := l.pool.repeat(ctx, c, &reply)
-	if report.Outcome == Ambiguous && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return Ending{Outcome: Ambiguous, Fate: FatePending}, nil // the router took the call and still waits
+	if report.Outcome == Ambiguous && ctx.Err() == nil && stillWaits(err) {
+		return Ending{Outcome: Ambiguous, Fate: FatePending}, nil
 	}
 	if err != nil {
 		return Ending{Outcome: report.Outcome}, fmt.Errorf("release %s: %w", l.RequestID, err)
@@ -256,6 +256,12 @@ func (l *Lease) release(ctx context.Context, report Report) (Ending, error) {
 	defer l.mu.Unlock()
 	l.mixed = l.mixed || reply.Mixed
 	return Ending{Outcome: report.Outcome, Fate: reply.Fate, Mixed: l.mixed}, nil
+}
+
+// stillWaits reports whether the router has taken an Ambiguous release, and did not answer because
+// the fate is open: the call ran out of time, or too many of the pool's calls wait already.
+func stillWaits(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrContended)
 }
 
 func leasePath(requestID, verb string) string {

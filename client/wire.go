@@ -107,12 +107,20 @@ type renewReply struct {
 	State        PoolState `json:"state"`
 }
 
-// PoolState is what the router says of the pool with each renewal.
+// PoolState is what the router says of the pool with each renewal. A word that it does not say is
+// empty.
 type PoolState struct {
+	// Epoch and Term are the pool's and the router's.
+	Epoch int64 `json:"epoch"`
+	Term  int64 `json:"term"`
+	// PublishedVersion is the weight version that new leases promise; empty if they promise none.
+	PublishedVersion string `json:"publishedVersion"`
+	// Leasing is Open, or Held while the pool gives no leases.
+	Leasing string `json:"leasing"`
+	// Access is Open, or Fenced while the lease's sender gets none.
+	Access string `json:"access"`
 	// Failed is true once the pool has failed.
 	Failed bool `json:"failed"`
-	// Held is true while the pool gives no leases.
-	Held bool `json:"held"`
 }
 
 type releaseBody struct {
