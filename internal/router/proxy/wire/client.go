@@ -53,6 +53,9 @@ type Request struct {
 	// Body is nil if there is none; Length is its exact length.
 	Body   io.Reader
 	Length int64
+	// Ready, if not nil, is called once a connection is there and before the first byte is written.
+	// Its error ends the exchange with nothing sent.
+	Ready func() error
 }
 
 // Config says how connections are made. The zero value is ready for use.

@@ -353,3 +353,18 @@ func TestTLSIsSpokenWhereTheAddressSaysSo(t *testing.T) {
 		t.Errorf("got %v: a certificate that nobody vouches for was accepted", err)
 	}
 }
+
+func TestNothingIsSentWhenTheCallerIsNotReady(t *testing.T) {
+	read1 := make(chan error, 1)
+	s := serve(t, func(_ int, _ net.Conn, r *bufio.Reader) { _, err := r.ReadByte(); read1 <- err })
+	late := errors.New("too late")
+	r := post("{}")
+	r.Ready = func() error { return late }
+	_, err := client(t, wire.Config{}).Do(minute(t), s.url, r)
+	if !errors.Is(err, late) || wire.WrittenOf(err) != wire.NoByte {
+		t.Errorf("got %v", err)
+	}
+	if err := <-read1; err == nil {
+		t.Error("the engine got a byte")
+	}
+}

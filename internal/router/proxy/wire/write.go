@@ -48,6 +48,11 @@ func (x *exchange) writeHead(r *Request, host string) (*io.LimitedReader, error)
 		}
 	}
 	*buffer = out
+	if r.Ready != nil {
+		if err := r.Ready(); err != nil {
+			return nil, err
+		}
+	}
 	if _, err := x.conn.Write(out); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,132 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/berthmaster/berthmaster/internal/router"
+	"github.com/berthmaster/berthmaster/internal/router/proxy/wire"
+)
+
+// Transport makes one exchange with an engine; *wire.Client is one. A failure says by wire.WrittenOf
+// whether the request may have been sent. It must never send twice.
+type Transport interface {
+	Do(ctx context.Context, base string, r *wire.Request) (*http.Response, error)
+}
+
+// Authorizer says whether a caller may use a sender of a pool. It is asked before the body is read.
+type Authorizer interface {
+	// Authorize returns nil or a *router.Refusal.
+	Authorize(r *http.Request, pool router.PoolKey, sender router.SenderName) error
+}
+
+// Keyless says what stands in for the session of a request that names none.
+type Keyless string
+
+// The values of Keyless. The zero value means KeylessNone.
+const (
+	// KeylessNone: nothing does; the request has no affinity, and is counted.
+	KeylessNone Keyless = "None"
+	// KeylessAPIKey: each bearer token is a session, for black-box agents that are given a key each.
+	KeylessAPIKey Keyless = "APIKey"
+	// KeylessPrefix: requests whose prompt continues an earlier one share its session.
+	KeylessPrefix Keyless = "Prefix"
+)
+
+// Config is what a proxy is made of.
+type Config struct {
+	// Pools finds the tables; required.
+	Pools *router.Pools
+	// Transport reaches the engines; nil: a wire.Client with its defaults.
+	Transport Transport
+	// Clock is read several times per request; nil: time.Now.
+	Clock func() time.Time
+	// Random feeds request ids; nil: the system's.
+	Random io.Reader
+	// Authorizer guards every call; nil: nobody is asked, for a server on loopback.
+	Authorizer Authorizer
+	// EngineKey gives the api-key of a pool's engines; nil: they have none. A client's own
+	// Authorization header is for the proxy and never reaches an engine.
+	EngineKey func(router.PoolKey) string
+	// Keyless is what stands in for a missing session; empty: KeylessNone.
+	Keyless Keyless
+	// Limits: the zero value of each field stands for its default.
+	Limits Limits
+}
+
+// Limits bound what clients can make the proxy hold.
+type Limits struct {
+	// BodyBytes bounds one request's body; default 256 MiB.
+	BodyBytes int64
+	// SpoolDir is where bodies beyond 64 KiB go, as files without a name; empty: the system's
+	// temporary directory.
+	SpoolDir string
+	// HeldPerPool bounds the requests that wait for a lease of one pool; default 16,384. Beyond it
+	// they are answered Contended.
+	HeldPerPool int
+	// Silence is how long a client or an engine may be silent in the middle of an exchange; default
+	// 2 h, and at least 1 h.
+	Silence time.Duration
+	// FateWait bounds how long a client waits for the fate of an Ambiguous execution; default 5 min.
+	FateWait time.Duration
+	// Look is how often a held request looks whether waiting still has a prospect; default 1 s.
+	Look time.Duration
+	// Prefixes bounds the table of KeylessPrefix; default 65,536 blocks.
+	Prefixes int
+}
+
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		BodyBytes: cmp.Or(l.BodyBytes, 256<<20), SpoolDir: l.SpoolDir, HeldPerPool: cmp.Or(l.HeldPerPool, 16384),
+		Silence: cmp.Or(l.Silence, 2*time.Hour), FateWait: cmp.Or(l.FateWait, 5*time.Minute),
+		Look: cmp.Or(l.Look, time.Second), Prefixes: cmp.Or(l.Prefixes, 65536),
+	}
+}
+
+// leastSilence: a generation may be silent for long, and a client's few retries must not be burnt.
+const leastSilence = time.Hour
+
+// Validate names the first field that cannot be used.
+func (c Config) Validate() error {
+	switch {
+	case c.Pools == nil:
+		return errors.New("Pools: required")
+	case c.Keyless != "" && c.Keyless != KeylessNone && c.Keyless != KeylessAPIKey && c.Keyless != KeylessPrefix:
+		return fmt.Errorf("Keyless %q: must be None, APIKey or Prefix", c.Keyless)
+	case c.Limits.Silence != 0 && c.Limits.Silence < leastSilence:
+		return fmt.Errorf("Limits.Silence %v: must be at least %v", c.Limits.Silence, leastSilence)
+	}
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"BodyBytes", c.Limits.BodyBytes}, {"HeldPerPool", int64(c.Limits.HeldPerPool)}, {"FateWait", int64(c.Limits.FateWait)},
+		{"Look", int64(c.Limits.Look)}, {"Prefixes", int64(c.Limits.Prefixes)},
+	} {
+		if f.value < 0 {
+			return fmt.Errorf("Limits.%s: must not be negative", f.name)
+		}
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.Transport == nil {
+		c.Transport = wire.New(wire.Config{})
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if c.Random == nil {
+		c.Random = rand.Reader
+	}
+	c.Keyless = cmp.Or(c.Keyless, KeylessNone)
+	c.Limits = c.Limits.withDefaults()
+	return c
+}

@@ -1,0 +1,144 @@
+package proxy
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/berthmaster/berthmaster/internal/router"
+)
+
+// Handler is the proxy of all pools of this process, an http.Handler for the paths that Matches
+// names. Its server must not limit the time of a request by more than headers: the handler sets
+// the deadlines of reading and writing itself.
+type Handler struct {
+	cfg      Config
+	routes   map[string]route
+	prefixes *prefixes
+	meter    *meter
+	pieces   piecePool
+	turn     atomic.Uint64
+}
+
+// New makes a proxy. It fails if the configuration does not pass Validate.
+func New(c Config) (*Handler, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	c = c.withDefaults()
+	return &Handler{cfg: c, routes: routes(), prefixes: newPrefixes(c.Limits.Prefixes), meter: newMeter()}, nil
+}
+
+// place is what a path names.
+type place struct {
+	pool   router.PoolKey
+	sender router.SenderName
+	engine string // the engine's own path
+}
+
+// Matches reports whether a path is the proxy's.
+func Matches(path string) bool {
+	_, ok := parse(path)
+	return ok
+}
+
+// parse takes a path apart. Slashes in a row are one, as in base URLs that end in a slash.
+func parse(path string) (place, bool) {
+	const before = 7 // v1alpha1 namespaces {} inferencepools {} senders {}, then proxy
+	var parts []string
+	for part := range strings.SplitSeq(path, "/") {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) <= before || parts[0] != "v1alpha1" || parts[1] != "namespaces" || parts[3] != "inferencepools" ||
+		parts[5] != "senders" || parts[before] != "proxy" {
+		return place{}, false
+	}
+	return place{
+		pool:   router.PoolKey{Namespace: parts[2], Name: parts[4]},
+		sender: router.SenderName(parts[6]),
+		engine: "/" + strings.Join(parts[before+1:], "/"),
+	}, true
+}
+
+// call is one request to the proxy.
+type call struct {
+	place
+	w       http.ResponseWriter
+	r       *http.Request
+	out     *http.ResponseController
+	table   *router.Table
+	route   route
+	arrived time.Time
+	meter   *series
+	sizes   sizes
+}
+
+// ServeHTTP does what the path's route asks.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	at, ok := parse(r.URL.Path)
+	if !ok {
+		refuse(w, &router.Refusal{Reason: reasonNotFound, Detail: "the proxy has no such path"})
+		return
+	}
+	table, ok := h.cfg.Pools.Get(at.pool)
+	if !ok {
+		refuse(w, &router.Refusal{Reason: router.ReasonPoolNotFound, Detail: "inferencepools.inference.berthmaster.io " + at.pool.Namespace + "/" + at.pool.Name})
+		return
+	}
+	c := &call{
+		place: at, w: w, r: r, out: http.NewResponseController(w), table: table, route: h.routes[at.engine],
+		arrived: h.cfg.Clock(), meter: h.meter.of(at.pool),
+	}
+	if h.cfg.Authorizer != nil {
+		if err := h.cfg.Authorizer.Authorize(r, at.pool, at.sender); err != nil {
+			h.refuse(c, err)
+			return
+		}
+	}
+	h.serve(c)
+}
+
+func (h *Handler) serve(c *call) {
+	if !c.route.takes(c.r.Method) {
+		c.w.Header().Set("Allow", http.MethodPost)
+		h.refuse(c, &router.Refusal{Reason: reasonMethodNotAllowed, Detail: c.engine + " is not called by " + c.r.Method})
+		return
+	}
+	switch c.route.kind {
+	case leased:
+		h.generate(c)
+	case informs:
+		h.inform(c)
+	case finishes:
+		h.finish(c)
+	case health:
+		h.health(c)
+	case controls:
+		h.refuse(c, &router.Refusal{Reason: router.ReasonSessionForbidden, Detail: c.engine + " changes engines, which is the operator's: " + c.route.instead})
+	case unknownRoute:
+		h.refuse(c, &router.Refusal{Reason: reasonNotFound, Detail: c.engine + " is none of the engine's calls that the proxy knows, and what it does not know it does not pass on"})
+	}
+}
+
+// finish ends the session that the query, or the header, names.
+func (h *Handler) finish(c *call) {
+	named := c.r.URL.Query().Get("session_id")
+	if named == "" {
+		named = headerSession(c.r.Header)
+	}
+	if named == "" {
+		h.refuse(c, &router.Refusal{Reason: router.ReasonInvalid, Field: "session_id", Detail: "name the session in the query: finish_session?session_id="})
+		return
+	}
+	if err := c.table.EndSession(sessionID(named), c.sender, h.cfg.Clock()); err != nil {
+		h.refuse(c, err)
+		return
+	}
+	c.w.Header().Set("Content-Type", "application/json")
+	_, _ = c.w.Write([]byte(`{"success":true}` + "\n"))
+	h.measure(c, labelFinished)
+}

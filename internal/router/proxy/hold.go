@@ -1,0 +1,121 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/berthmaster/berthmaster/internal/router"
+)
+
+// Headers by which a client that knows them says what it belongs to. Without them a request is
+// taken under what holds when it arrives, and refused if that is over before it gets its lease.
+const (
+	epochHeader      = "X-Berthmaster-Epoch"
+	generationHeader = "X-Berthmaster-Sender-Generation"
+)
+
+// request is what the call asks of the router. Every attempt is a request of its own.
+func (h *Handler) request(c *call, f *fields, session router.SessionID) (router.Request, error) {
+	st := c.table.Standing(c.sender)
+	epoch, err := headerNumber(c, epochHeader, max(1, int64(st.Epoch)))
+	if err != nil {
+		return router.Request{}, err
+	}
+	generation, err := headerNumber(c, generationHeader, st.Generation)
+	if err != nil {
+		return router.Request{}, err
+	}
+	return router.Request{
+		Session: session, Sender: c.sender, SenderGeneration: generation, Epoch: router.Epoch(epoch), Executions: f.executions(),
+	}, nil
+}
+
+func headerNumber(c *call, name string, otherwise int64) (int64, error) {
+	text := c.r.Header.Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, &router.Refusal{Reason: router.ReasonInvalid, Field: name, Detail: name + " must be an integer"}
+	}
+	return n, nil
+}
+
+// Why a wait ends without a lease, other than by the client.
+var (
+	errNoProspect = errors.New("waiting has no prospect")
+	errPoolGone   = errors.New("the pool is gone")
+)
+
+// promised is a grant and when it was asked for: the time by which its start window is counted.
+// The zero time stands for one that was waited for, whose window must be opened anew.
+type promised struct {
+	router.Grant
+	asked time.Time
+}
+
+// hold returns a lease, waiting for it in the pool's queue as long as that has a prospect.
+func (h *Handler) hold(c *call, r router.Request) (promised, error) {
+	asked := h.cfg.Clock()
+	g, err := c.table.Acquire(r, asked)
+	if err == nil {
+		return promised{g, asked}, nil
+	}
+	if !waits(err) || c.table.Prospect(c.sender, asked) == router.ProspectNone {
+		return promised{}, err
+	}
+	if !c.meter.hold(int64(h.cfg.Limits.HeldPerPool)) {
+		return promised{}, &router.Refusal{Reason: router.ReasonContended, Detail: "the proxy holds as many requests of this pool as it may", RetryAfter: time.Second}
+	}
+	defer c.meter.unhold()
+	return h.wait(c, r)
+}
+
+// waits reports whether waiting can turn the refusal into a lease.
+func waits(err error) bool {
+	refusal, ok := errors.AsType[*router.Refusal](err)
+	return ok && refusal.RetryAfter > 0
+}
+
+func (h *Handler) wait(c *call, r router.Request) (promised, error) {
+	ctx, end := context.WithCancelCause(c.r.Context())
+	defer end(nil)
+	defer h.look(c, end)()
+	g, err := c.table.AcquireWait(ctx, r, h.cfg.Clock)
+	if err == nil {
+		return promised{Grant: g}, nil
+	}
+	switch context.Cause(ctx) {
+	case errPoolGone:
+		err = &router.Refusal{Reason: router.ReasonPoolNotFound, Detail: "the pool was removed while the request waited"}
+	case errNoProspect:
+		// What stood when the wait began is not what stands now.
+		if g, err = c.table.Acquire(r, h.cfg.Clock()); err == nil {
+			return promised{Grant: g}, nil
+		}
+	}
+	return promised{}, err
+}
+
+// look looks from time to time whether waiting still has a prospect, until the returned function
+// is called.
+func (h *Handler) look(c *call, end context.CancelCauseFunc) (stop func()) {
+	var again *time.Timer
+	ready := make(chan struct{})
+	again = time.AfterFunc(h.cfg.Limits.Look, func() {
+		<-ready
+		switch now, _ := h.cfg.Pools.Get(c.pool); {
+		case now != c.table:
+			end(errPoolGone)
+		case c.table.Prospect(c.sender, h.cfg.Clock()) == router.ProspectNone:
+			end(errNoProspect)
+		default:
+			again.Reset(h.cfg.Limits.Look)
+		}
+	})
+	close(ready)
+	return func() { again.Stop() }
+}
