@@ -22,6 +22,8 @@ import (
 	"github.com/berthmaster/berthmaster/internal/prober"
 	"github.com/berthmaster/berthmaster/internal/router"
 	"github.com/berthmaster/berthmaster/internal/router/server"
+	"github.com/berthmaster/berthmaster/internal/settler"
+	"github.com/berthmaster/berthmaster/internal/sglang"
 )
 
 // serve runs the manager until ctx ends.
@@ -31,12 +33,17 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 		return err
 	}
 	pools := router.NewPools()
+	engines := sglang.NewTransport()
+	defer engines.CloseIdleConnections()
 	var probes *prober.Prober
 	reconciler := controller.New(controller.Config{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Pools: pools,
 		NewProber: func(sink prober.Sink) controller.Prober {
 			probes = prober.New(sink, prober.Config{})
 			return probes
+		},
+		Settle: func(ctx context.Context, table *router.Table) {
+			settler.Run(ctx, table, settler.Config{Transport: engines})
 		},
 		Events: manager.GetEventRecorder("berthmaster"), Clock: clock.RealClock{},
 	})

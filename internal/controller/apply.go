@@ -58,13 +58,15 @@ func (r *Reconciler) leave(w *world) {
 	}
 }
 
-// yield stops granting for good: another process has written a higher term.
+// yield stops granting for good: another process has written a higher term. What ran for the tenure
+// ends with it: leases renewed with the other would look lost here, and be aborted.
 func (r *Reconciler) yield(ctx context.Context, w *world, now time.Time) {
 	if w.tenure.standing == standingDeposed {
 		return
 	}
 	w.tenure.standing = standingDeposed
 	w.tenure.table.LeadUntil(now, now)
+	w.tenure.end()
 	r.prober.Forget(string(w.tenure.uid))
 	log.FromContext(ctx).Info("yielded: the status has a higher term", "ours", w.term, "theirs", w.pool.Status.Term)
 }

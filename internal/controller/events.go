@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
+	"github.com/berthmaster/berthmaster/internal/router"
 )
 
 // EventRecorder is where the controller's events go, as client-go's recorder of events.k8s.io.
@@ -21,6 +22,9 @@ type change struct {
 	reason string
 	action string
 	note   string
+	// related is what the change is about, besides the pool. Two events of one reason about different
+	// things would otherwise count as one that happened twice.
+	related *corev1.ObjectReference
 }
 
 // chronicle turns changes into events.
@@ -28,8 +32,32 @@ type chronicle struct{ recorder EventRecorder }
 
 func (c chronicle) record(pool *v1alpha1.InferencePool, changes []change) {
 	for _, ch := range changes {
-		c.recorder.Eventf(pool, nil, ch.kind, ch.reason, ch.action, "%s", ch.note)
+		var related runtime.Object
+		if ch.related != nil {
+			related = partOf(pool, ch.related)
+		}
+		c.recorder.Eventf(pool, related, ch.kind, ch.reason, ch.action, "%s", ch.note)
 	}
+}
+
+// partOf completes a reference to something of the pool's: a pod of its namespace, or a field of its
+// own.
+func partOf(pool *v1alpha1.InferencePool, part *corev1.ObjectReference) *corev1.ObjectReference {
+	reference := *part
+	reference.Namespace = pool.Namespace
+	if reference.FieldPath != "" {
+		reference.APIVersion, reference.Kind = v1alpha1.GroupVersion.String(), v1alpha1.InferencePoolKind
+		reference.Name, reference.UID = pool.Name, pool.UID
+	}
+	return &reference
+}
+
+// backendPart refers to the pod or the endpoint that a status entry is about.
+func backendPart(entry *v1alpha1.BackendStatus) *corev1.ObjectReference {
+	if uid, isPod := podOf(router.Incarnation(entry.Incarnation)); isPod {
+		return &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Name: entry.Name, UID: uid}
+	}
+	return &corev1.ObjectReference{FieldPath: "status.backends{" + entry.Name + "}"}
 }
 
 // changesBetween lists what one status write changed that a person wants to know. Comparing what is
@@ -37,15 +65,15 @@ func (c chronicle) record(pool *v1alpha1.InferencePool, changes []change) {
 func changesBetween(before, after *v1alpha1.InferencePoolStatus) []change {
 	var changes []change
 	if after.Term != before.Term {
-		changes = append(changes, change{corev1.EventTypeNormal, "TermBegan", "Lead", fmt.Sprintf("leases are granted under term %d", after.Term)})
+		changes = append(changes, change{corev1.EventTypeNormal, "TermBegan", "Lead", fmt.Sprintf("leases are granted under term %d", after.Term), nil})
 	}
 	if before.Epoch != 0 && after.Epoch != before.Epoch {
 		changes = append(changes, change{corev1.EventTypeNormal, "EpochRaised", "Fence",
-			fmt.Sprintf("epoch %d: earlier leases and sessions have ended", after.Epoch)})
+			fmt.Sprintf("epoch %d: earlier leases and sessions have ended", after.Epoch), nil})
 	}
 	if after.Failure != nil && before.Failure == nil {
 		changes = append(changes, change{corev1.EventTypeWarning, "PoolFailed", "StopGrants",
-			fmt.Sprintf("request %s on backend %s could not be proven dead", after.Failure.RequestID, after.Failure.Backend)})
+			fmt.Sprintf("request %s on backend %s could not be proven dead", after.Failure.RequestID, after.Failure.Backend), nil})
 	}
 	changes = append(changes, senderChanges(before.Senders, after.Senders)...)
 	return append(changes, backendChanges(before.Backends, after.Backends)...)
@@ -62,7 +90,8 @@ func senderChanges(before, after []v1alpha1.SenderStatus) []change {
 			continue
 		}
 		changes = append(changes, change{corev1.EventTypeNormal, "Sender" + string(sender.Access), "Fence",
-			fmt.Sprintf("sender %s is %s", sender.Name, sender.Access)})
+			fmt.Sprintf("sender %s is %s", sender.Name, sender.Access),
+			&corev1.ObjectReference{FieldPath: "spec.senders{" + sender.Name + "}"}})
 	}
 	return changes
 }
@@ -82,7 +111,7 @@ func backendChanges(before, after []v1alpha1.BackendStatus) []change {
 		if entry.Reason != "" {
 			note += ": " + string(entry.Reason)
 		}
-		changes = append(changes, change{severity(entry.State), "Backend" + string(entry.State), "Observe", note})
+		changes = append(changes, change{severity(entry.State), "Backend" + string(entry.State), "Observe", note, backendPart(entry)})
 	}
 	return changes
 }

@@ -56,6 +56,9 @@ type Config struct {
 	// NewProber makes the prober that reports to sink. The reconciler's caller closes it, after the
 	// reconciler.
 	NewProber func(sink prober.Sink) Prober
+	// Settle carries out what a pool's table needs asked of its engines, until ctx ends. It runs in a
+	// goroutine of its own for each pool.
+	Settle func(ctx context.Context, table *router.Table)
 	// Events takes the events.
 	Events EventRecorder
 	// Clock tells the time.
@@ -80,7 +83,7 @@ func New(config Config) *Reconciler {
 		client: config.Client, live: config.Live, events: chronicle{config.Events}, clock: config.Clock,
 		origins: newOrigins(), changed: make(chan event.TypedGenericEvent[types.NamespacedName]),
 	}
-	r.tenures = newTenures(config.Pools, r.wake)
+	r.tenures = newTenures(config.Pools, r.wake, config.Settle)
 	r.prober = config.NewProber(r.tenures)
 	return r
 }

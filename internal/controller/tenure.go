@@ -118,16 +118,21 @@ type tenures struct {
 	pools *router.Pools
 	// wake is called, from a goroutine of the tenure, when its table has changed.
 	wake func(ctx context.Context, key types.NamespacedName)
+	// serve does what a table needs asked of its engines, in a goroutine of the tenure, until ctx
+	// ends.
+	serve func(ctx context.Context, table *router.Table)
 
-	mu     sync.RWMutex
-	byKey  map[types.NamespacedName]*tenure // guarded by mu
-	byUID  map[types.UID]*tenure            // guarded by mu
-	serves sync.WaitGroup
+	mu    sync.RWMutex
+	byKey map[types.NamespacedName]*tenure // guarded by mu
+	byUID map[types.UID]*tenure            // guarded by mu
+	work  sync.WaitGroup                   // what runs for tenures
 }
 
-func newTenures(pools *router.Pools, wake func(context.Context, types.NamespacedName)) *tenures {
+func newTenures(
+	pools *router.Pools, wake func(context.Context, types.NamespacedName), serve func(context.Context, *router.Table),
+) *tenures {
 	return &tenures{
-		pools: pools, wake: wake,
+		pools: pools, wake: wake, serve: serve,
 		byKey: map[types.NamespacedName]*tenure{}, byUID: map[types.UID]*tenure{},
 	}
 }
@@ -147,7 +152,8 @@ func (ts *tenures) enter(ctx context.Context, key types.NamespacedName, uid type
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	t.end = end
 	ts.byKey[key], ts.byUID[uid] = t, t
-	ts.serves.Go(func() { ts.forward(life, t) })
+	ts.work.Go(func() { ts.forward(life, t) })
+	ts.work.Go(func() { ts.serve(life, t.table) })
 	ts.pools.Put(router.PoolKey{Namespace: key.Namespace, Name: key.Name}, t.table)
 	return t
 }
@@ -209,7 +215,7 @@ func (ts *tenures) close() {
 		ts.leaveLocked(key)
 	}
 	ts.mu.Unlock()
-	ts.serves.Wait()
+	ts.work.Wait()
 }
 
 // wakePause keeps a table that changes all the time from reconciling all the time, while the first

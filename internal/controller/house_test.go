@@ -1,0 +1,121 @@
+package controller_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/berthmaster/berthmaster/internal/controller"
+	"github.com/berthmaster/berthmaster/internal/prober"
+	"github.com/berthmaster/berthmaster/internal/router"
+	"github.com/berthmaster/berthmaster/internal/settler"
+	"github.com/berthmaster/berthmaster/internal/sglang"
+)
+
+// house is one manager in a namespace of its own, and what it talks to.
+type house struct {
+	namespace string
+	pools     *router.Pools
+	calls     *calls
+	// stop ends the manager, as a crash would as far as the cluster can tell.
+	stop func()
+}
+
+// openHouse makes a namespace and starts a manager in it.
+func openHouse(ctx context.Context) *house {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "house-"}}
+	Expect(admin.Create(ctx, namespace)).To(Succeed())
+	h := &house{namespace: namespace.Name}
+	h.start()
+	return h
+}
+
+// start runs a manager with nothing but what the cluster remembers. It ends with the spec.
+func (h *house) start() {
+	GinkgoHelper()
+	h.pools, h.calls = router.NewPools(), &calls{}
+	watched := rest.CopyConfig(cluster)
+	watched.QPS = -1
+	watched.Wrap(h.calls.wrap)
+	manager, err := ctrl.NewManager(watched, ctrl.Options{
+		Scheme: scheme,
+		Cache: cache.Options{
+			DefaultNamespaces: map[string]cache.Config{h.namespace: {}},
+			ByObject:          map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: controller.TrimPod}},
+		},
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	var probes *prober.Prober
+	reconciler := controller.New(controller.Config{
+		Client: manager.GetClient(), Live: manager.GetAPIReader(), Pools: h.pools,
+		NewProber: func(sink prober.Sink) controller.Prober {
+			probes = prober.New(sink, prober.Config{})
+			return probes
+		},
+		Settle: func(ctx context.Context, table *router.Table) {
+			settler.Run(ctx, table, settler.Config{Transport: sglang.NewTransport()})
+		},
+		Events: manager.GetEventRecorder("berthmaster"), Clock: clock.RealClock{},
+	})
+	Expect(reconciler.SetupWithManager(manager)).To(Succeed())
+	h.run(manager, func() { reconciler.Close(); probes.Close() })
+}
+
+// run runs the manager until stop is called or the spec ends.
+func (h *house) run(manager ctrl.Manager, closeAll func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Start(ctx) }()
+	stopped := false
+	h.stop = func() {
+		GinkgoHelper()
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		Eventually(ended).Should(Receive(BeNil()))
+		closeAll()
+	}
+	DeferCleanup(h.stop)
+}
+
+// calls counts what a manager asks of the API server, reads by watch excepted.
+type calls struct {
+	statusWrites atomic.Int64
+	all          atomic.Int64
+}
+
+func (c *calls) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if request.URL.Query().Get("watch") != "true" {
+			c.all.Add(1)
+			GinkgoWriter.Println("call", request.Method, request.URL)
+		}
+		if request.Method == http.MethodPatch && strings.HasSuffix(request.URL.Path, "/status") {
+			c.statusWrites.Add(1)
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
