@@ -75,6 +75,9 @@ func (d *demo) show(ctx context.Context) (err error) {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if played != nil {
+		d.sessions = nil // a run that broke off has not made all of its turns
+	}
 	return errors.Join(played, d.judge())
 }
 
@@ -96,7 +99,7 @@ func (d *demo) open(ctx context.Context) (err error) {
 }
 
 func (d *demo) apply(ctx context.Context) error {
-	d.stage.say("kubectl apply -f " + local.Sample)
+	d.stage.say("kubectl apply --server-side -f " + local.Sample)
 	if err := d.system.ApplySample(ctx); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 // The bundled workload is this large: it keeps two cores from being the
 // bottleneck and takes between one and two minutes at the default speed.
 const (
-	bundledSessions = 160
+	bundledSessions = 400
 	bundledEvery    = 2 * time.Second
 	bundledSeed     = 1
 	// smallest is the least number of requests in which the story has room.

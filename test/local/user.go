@@ -12,9 +12,12 @@ import (
 // called InferencePool.
 const resource = "inferencepools.inference.berthmaster.io"
 
-// ApplySample creates the pool from its manifest.
+// ApplySample creates the pool from its manifest. It has to be a server-side
+// apply: over an object that was made by a plain one, kubectl hands all of its
+// fields to whoever applies the first single entry, and the next such apply
+// would then remove the rest of the spec.
 func (s *System) ApplySample(ctx context.Context) error {
-	_, err := s.Kubectl().Run(ctx, "apply", "-f", filepath.Join(s.config.Root, Sample))
+	_, err := s.Kubectl().Run(ctx, "apply", "--server-side", "-f", filepath.Join(s.config.Root, Sample))
 	return err
 }
 

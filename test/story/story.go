@@ -49,15 +49,17 @@ func (s *Story) Drain(ctx context.Context, name string) error {
 	if err := s.System.Drain(ctx, name); err != nil {
 		return err
 	}
-	for _, state := range []v1alpha1.BackendState{v1alpha1.BackendDraining, v1alpha1.BackendDrained} {
-		var err error
-		mark, err = s.history.After(ctx, mark, fmt.Sprintf("%s to be %s", name, state), backendIs(name, state))
-		if err != nil {
-			return err
-		}
-		s.Say(fmt.Sprintf("  status: %s is %s", name, state))
+	mark, err := s.history.After(ctx, mark, name+" to be draining", isDraining(name))
+	if err != nil {
+		return err
+	}
+	s.Say(fmt.Sprintf("  status: %s is Draining", name))
+	mark, err = s.history.After(ctx, mark, name+" to be drained", backendIs(name, v1alpha1.BackendDrained))
+	if err != nil {
+		return err
 	}
 	from := s.Now()
+	s.Say(fmt.Sprintf("  status: %s is Drained: nothing runs there", name))
 	// Others have to go on while it stands still.
 	if err := s.Traffic.Await(ctx, "", s.Traffic.Started("")+20); err != nil {
 		return err
@@ -66,7 +68,7 @@ func (s *Story) Drain(ctx context.Context, name string) error {
 	if err := s.System.Undrain(ctx, name); err != nil {
 		return err
 	}
-	_, err := s.history.After(ctx, mark, name+" to serve again", backendIs(name, v1alpha1.BackendServing))
+	_, err = s.history.After(ctx, mark, name+" to serve again", backendIs(name, v1alpha1.BackendServing))
 	if err != nil {
 		return err
 	}
