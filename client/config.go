@@ -61,33 +61,36 @@ func (e *ConfigError) Error() string { return "client: " + e.Field + ": " + e.Re
 
 // Validate returns a *ConfigError for the first field that is at fault.
 func (c Config) Validate() error {
+	if err := c.validateURL(); err != nil {
+		return err
+	}
+	for _, number := range []struct {
+		field string
+		value int64
+	}{
+		{"DialTimeout", int64(c.DialTimeout)},
+		{"CallTimeout", int64(c.CallTimeout)},
+		{"RetryFor", int64(c.RetryFor)},
+		{"ReleaseGrace", int64(c.ReleaseGrace)},
+		{"Attempts", int64(c.Attempts)},
+		{"MaxReplyBytes", c.MaxReplyBytes},
+	} {
+		if number.value < 0 {
+			return &ConfigError{number.field, "must not be negative"}
+		}
+	}
+	return nil
+}
+
+func (c Config) validateURL() error {
 	u, err := url.Parse(c.BaseURL)
 	switch {
 	case err != nil:
 		return &ConfigError{"BaseURL", "is not a URL"}
 	case u.Scheme != "http" && u.Scheme != "https":
 		return &ConfigError{"BaseURL", "must begin with http:// or https://"}
-	case u.Host == "" || u.User != nil || u.RawQuery != "" || strings.ContainsAny(c.BaseURL, "?#"):
+	case u.Host == "" || u.User != nil || strings.ContainsAny(c.BaseURL, "?#"):
 		return &ConfigError{"BaseURL", "must be a host and a path, without user, query and fragment"}
-	}
-	for _, limit := range []struct {
-		field string
-		value time.Duration
-	}{
-		{"DialTimeout", c.DialTimeout},
-		{"CallTimeout", c.CallTimeout},
-		{"RetryFor", c.RetryFor},
-		{"ReleaseGrace", c.ReleaseGrace},
-	} {
-		if limit.value < 0 {
-			return &ConfigError{limit.field, "must not be negative"}
-		}
-	}
-	if c.Attempts < 0 {
-		return &ConfigError{"Attempts", "must not be negative"}
-	}
-	if c.MaxReplyBytes < 0 {
-		return &ConfigError{"MaxReplyBytes", "must not be negative"}
 	}
 	return nil
 }

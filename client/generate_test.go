@@ -82,7 +82,7 @@ func TestAnOutcomeIsWhatTheEngineShowed(t *testing.T) {
 		"a full queue":                          {reply(503, `{"error":{"message":"The request queue is full."}}`), ErrRejected},
 		"another 503":                           {reply(503, `{"error":{"message":"shutting down"}}`), ErrAmbiguous},
 		"500":                                   {reply(500, `{"error":{"message":"boom"}}`), ErrAmbiguous},
-		"a redirect":                            {http.RedirectHandler("http://b:30000/generate", 307).ServeHTTP, ErrAmbiguous},
+		"a redirect":                            {http.RedirectHandler("http://b:30000/generate", http.StatusTemporaryRedirect).ServeHTTP, ErrAmbiguous},
 		"no reply":                              {cutAfter(""), ErrAmbiguous},
 		"half a status line":                    {cutAfter("HTTP/1.1 20"), ErrAmbiguous},
 		"half a body":                           {cutAfter("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{\"text\":"), ErrAmbiguous},

@@ -218,18 +218,14 @@ func (l *Lease) AwaitFate(ctx context.Context) (Ending, error) {
 // await releases again until the router knows the fate. It returns the last answer if ctx ends
 // before.
 func (l *Lease) await(ctx context.Context, report Report, last Ending) (Ending, error) {
-	for last.Fate == FatePending {
-		if !l.pool.rest(ctx, fatePoll) {
-			return last, nil
-		}
+	for last.Fate == FatePending && l.pool.rest(ctx, fatePoll) {
 		ending, err := l.release(ctx, report)
-		if err != nil {
-			if ctx.Err() != nil {
-				return last, nil
-			}
+		switch {
+		case err == nil:
+			last = ending
+		case ctx.Err() == nil:
 			return last, err
 		}
-		last = ending
 	}
 	return last, nil
 }

@@ -14,14 +14,14 @@ import (
 var anAcquire = AcquireRequest{RequestID: "r1", SessionID: "s1", Sender: "train", SenderGeneration: 3, Epoch: 4, Executions: 2}
 
 func TestEveryReasonOfTheRouterHasItsError(t *testing.T) {
-	for _, want := range reasons() {
+	for i, want := range reasons() {
 		t.Run(want.Error(), func(t *testing.T) {
 			refuse := func(a asked, _ int) (int, any) { return problem(409, want.Error()) }
 			onStage(t, &router{override: refuse}, nil, func(t *testing.T, s stage) {
 				_, err := s.Acquire(t.Context(), anAcquire)
-				for _, reason := range reasons() {
-					if errors.Is(err, reason) != (reason == want) {
-						t.Errorf("errors.Is(%v, %v) is %v", err, reason, reason != want)
+				for j, reason := range reasons() {
+					if is := errors.Is(err, reason); is != (i == j) {
+						t.Errorf("errors.Is(%v, %v) is %v", err, reason, is)
 					}
 				}
 			})

@@ -117,7 +117,7 @@ func serve(t *testing.T, table Table, net *network, d time.Duration, keys sglang
 		defer close(done)
 		Run(ctx, table, Config{Transport: net, Keys: keys})
 	}()
-	time.Sleep(d)
+	<-time.After(d)
 	cancel()
 	<-done
 }
