@@ -22,7 +22,6 @@ type wireEvent struct {
 	engine  func(int64, net.Conn, *bufio.Reader, string) verdict
 	outcome router.Outcome
 	status  int
-	retry   string // the X-Should-Retry header
 }
 
 func wireEvents() map[string]wireEvent {
@@ -84,9 +83,9 @@ func TestEveryWireEventHasItsOutcomeAndOneExecutionAtMost(t *testing.T) {
 			if retry := head.Get("X-Should-Retry"); retry != "" {
 				t.Errorf("the client is told not to repeat: %q", retry)
 			}
-			if n := g.proxy.Snapshot()[rigKey].Ended[proxy.Label(e.outcome)].Requests; n != 1 {
-				t.Errorf("metrics: %v", g.proxy.Snapshot()[rigKey].Ended)
-			}
+			eventually(t, "it is measured", func() bool {
+				return g.proxy.Snapshot()[rigKey].Ended[proxy.Label(e.outcome)].Requests == 1
+			})
 		})
 	}
 }
