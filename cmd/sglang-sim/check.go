@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -57,7 +58,10 @@ an execution that did not finish and of which no client log says so.`,
 
 func (o checkOptions) check(out io.Writer) (int, error) {
 	if len(o.logs) == 0 {
-		return 0, fmt.Errorf("--log is required")
+		return 0, errors.New("--log is required")
+	}
+	if o.output != "summary" && o.output != "turns" && o.output != "json" {
+		return 0, fmt.Errorf("--output is %q, it must be summary, turns or json", o.output)
 	}
 	records, err := execlog.ReadFiles(o.logs...)
 	if err != nil {
@@ -90,9 +94,6 @@ func (o checkOptions) print(out io.Writer, r execlog.Report) error {
 				return err
 			}
 		}
-	case "summary":
-	default:
-		return fmt.Errorf("--output is %q, it must be summary, turns or json", o.output)
 	}
 	return printSummary(out, r)
 }

@@ -193,8 +193,12 @@ func (s *Server) record(r execlog.Record) error {
 	return s.cfg.Log.Append(r)
 }
 
-// recordLocked writes a line about a sequence. An engine that cannot keep its log ends.
+// recordLocked writes a line about a sequence. An engine that cannot keep its log ends, and one that has ended
+// writes no more: a killed process has no last words.
 func (s *Server) recordLocked(q *sequence, r execlog.Record) {
+	if s.exit.happened == ended {
+		return
+	}
 	r.Session, r.Turn, r.RID, r.Sample = q.session, q.turn, q.rid, q.sample
 	if err := s.record(r); err != nil {
 		s.dieLocked(exitLog)
