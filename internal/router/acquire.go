@@ -7,11 +7,30 @@ import "strconv"
 // predates a fence, a hold, a failure or an epoch.
 func (s *state) acquire(r *Request, now instant) (Grant, error) {
 	s.advance(now)
+	if err := s.inTurn(r, now); err != nil {
+		s.countRefusal(err)
+		return Grant{}, err
+	}
 	g, err := s.attempt(r, now)
 	if err != nil {
 		s.countRefusal(err)
 	}
 	return g, err
+}
+
+// inTurn refuses a newcomer that could be served while others wait for the same: they came
+// first, and would wait for ever behind newcomers that ask for less.
+func (s *state) inTurn(r *Request, now instant) error {
+	if s.queue.n == 0 || s.queue.lanes[lane{r.Sender, s.homeOf(r.Session)}] == nil {
+		return nil
+	}
+	if l, err := s.precheck(r, now); l != nil || err != nil {
+		return nil // it has its answer, whoever waits
+	}
+	if _, _, err := s.choose(r, now); err != nil {
+		return nil
+	}
+	return s.contended()
 }
 
 // attempt is acquire at a moment that has been brought up to now.
@@ -130,9 +149,13 @@ func (s *state) place(r *Request, now instant) (Grant, error) {
 		return Grant{}, err
 	}
 	v := s.openSession(r.Session, r.Sender)
-	if v != nil && v.home != home {
+	switch {
+	case v == nil:
+	case v.home != home:
 		s.joinGroup(v, r.Group)
 		s.moveHome(v, home, c, now)
+	case v.active == 0:
+		v.published = s.publications // the turn boundary at which Reset may move it has passed
 	}
 	l := &lease{id: r.ID, who: r.identity(), rid: s.newRID(), session: v, version: s.versionAt(home), term: s.term, place: -1}
 	s.enter(l, home, now)

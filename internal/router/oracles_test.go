@@ -18,6 +18,12 @@ type sight struct {
 	owner      SenderName
 	known      bool
 	sibling    Incarnation
+	// waiting is how many wait for the same.
+	waiting int
+	// busy: the session has leases now, so this is no turn boundary.
+	busy bool
+	// reset: a newer version asks the session to move.
+	reset bool
 }
 
 type homeRule uint8
@@ -30,8 +36,8 @@ const (
 
 // candidate is a backend that may take a new session.
 type candidate struct {
-	inc                                         Incarnation
-	outstanding, capacity, sessions, lastChosen int64
+	inc                                                  Incarnation
+	counted, outstanding, capacity, sessions, lastChosen int64
 }
 
 func (w *world) sight() sight {
@@ -40,7 +46,7 @@ func (w *world) sight() sight {
 	out := sight{failed: w.tab.Snapshot(w.now).Failure, requests: len(s.leases)}
 	for _, inc := range w.incarnations() {
 		if b := s.backends[inc]; b != nil && w.admissible(inc, NotDraining) {
-			out.candidates = append(out.candidates, candidate{inc, b.outstanding + b.estimate, w.capacity(inc), b.sessions, b.lastChosen})
+			out.candidates = append(out.candidates, candidate{inc, b.outstanding, b.outstanding + b.estimate, w.capacity(inc), b.sessions, b.lastChosen})
 		}
 	}
 	return out
@@ -50,14 +56,22 @@ func (w *world) sight() sight {
 func (w *world) lookAt(st *sight, r *Request) {
 	s := w.tab.state
 	if v := s.sessions[r.Session]; v != nil {
-		st.owner, st.known = v.sender, true
+		st.owner, st.known, st.busy = v.sender, true, v.active > 0
 		if v.home != nil && w.admissible(v.home.Incarnation, DrainKeep) && s.backends[v.home.Incarnation] == v.home {
 			st.home, st.keeps = v.home.Incarnation, mustStay
-			moved := w.fleet.Config.AfterPublish == ResetHomes && v.published != s.publications
+			placed, known := w.placed[r.Session]
+			if !known {
+				placed = v.published
+			}
+			moved := w.fleet.Config.AfterPublish == ResetHomes && placed != s.publications
+			st.reset = moved
 			if v.active == 0 && (moved || w.fleet.Config.Mode == Rebalance) {
 				st.keeps = mayStay
 			}
 		}
+	}
+	if l := s.queue.lanes[lane{r.Sender, s.homeOf(r.Session)}]; l != nil {
+		st.waiting = l.n
 	}
 	if g := s.groups[r.Group]; g != nil && g.home != nil {
 		st.sibling = g.home.Incarnation
@@ -109,6 +123,9 @@ func (w *world) judge(c *call, st sight, g Grant, err error) {
 		w.t.Fatalf("R9: the lease says version %q, its backend is on %q", g.Claim.Version, b.seen.Version)
 	}
 	w.judgePlace(c, st, g.Claim.Incarnation)
+	if !st.busy {
+		w.placed[c.req.Session] = w.tab.state.publications
+	}
 }
 
 // mustBeAllowed: nothing is granted that a fence, a hold, a failure, an epoch, a generation or
@@ -154,30 +171,44 @@ func (w *world) judgePlace(c *call, st sight, at Incarnation) {
 	if mine == nil {
 		w.t.Fatalf("R1: %s was chosen, which may not take new sessions; candidates: %+v", at, st.candidates)
 	}
-	if !st.known && w.isCandidate(st, c.req.LastIncarnation) {
+	if !st.known && w.isCandidate(st, c.req.LastIncarnation, c.req.Executions) {
 		w.t.Fatalf("R2: the named last backend %s was passed over for %s", c.req.LastIncarnation, at)
 	}
 	for i := range st.candidates {
-		if w.better(&st.candidates[i], mine, c.req.Executions) {
+		if !w.full(&st.candidates[i], c.req.Executions) && better(w.policyFor(st), &st.candidates[i], mine, c.req.Executions) {
 			w.t.Fatalf("R1: %+v was chosen for %d, %+v is better", *mine, c.req.Executions, st.candidates[i])
 		}
 	}
 }
 
-func (w *world) isCandidate(st sight, inc Incarnation) bool {
+// full by the admission limit; an idle backend never is.
+func (w *world) full(c *candidate, n int64) bool {
+	limit := w.fleet.Config.AdmissionPercent
+	return limit > 0 && c.counted > 0 && (c.counted+n)*100 > c.capacity*limit
+}
+
+func (w *world) isCandidate(st sight, inc Incarnation, n int64) bool {
 	for _, c := range st.candidates {
-		if c.inc == inc {
+		if c.inc == inc && !w.full(&c, n) {
 			return true
 		}
 	}
 	return false
 }
 
+// policyFor: Rebalance moves by load, whatever the policy for new sessions.
+func (w *world) policyFor(st sight) Policy {
+	if st.keeps == mayStay && !st.reset {
+		return LeastOutstanding
+	}
+	return w.fleet.Config.Policy
+}
+
 // better is the policy's order, in exact fractions.
-func (w *world) better(a, b *candidate, n int64) bool {
+func better(p Policy, a, b *candidate, n int64) bool {
 	load := func(c *candidate) *big.Rat { return big.NewRat(c.outstanding+n, c.capacity) }
 	resident := func(c *candidate, more int64) *big.Rat { return big.NewRat(c.sessions+more, c.capacity) }
-	switch w.fleet.Config.Policy {
+	switch p {
 	case LeastSessions:
 		if d := resident(a, 1).Cmp(resident(b, 1)); d != 0 {
 			return d < 0
@@ -217,7 +248,7 @@ func (w *world) judgeRefusal(c *call, st sight, err error) {
 	case errors.Is(err, ErrStaleEpoch):
 		caused = c.req.Epoch != w.fleet.Epoch
 	case errors.Is(err, ErrContended):
-		caused = w.fleet.Config.AdmissionPercent > 0 || st.requests >= w.fleet.Config.MaxRequests
+		caused = st.requests >= w.fleet.Config.MaxRequests || w.contended(st, &c.req)
 	case errors.Is(err, ErrNoLeader):
 		caused = !w.authority.IsZero() && !w.now.Before(w.authority) || c.req.Prior != nil
 	case errors.Is(err, ErrRequestConflict):
@@ -226,6 +257,19 @@ func (w *world) judgeRefusal(c *call, st sight, err error) {
 	if !caused {
 		w.t.Fatalf("%s was refused without cause: %v", c.req.ID, err)
 	}
+}
+
+// contended: where the request may go is full, or others came first.
+func (w *world) contended(st sight, r *Request) bool {
+	if st.waiting > 0 {
+		return true
+	}
+	for i := range st.candidates {
+		if st.keeps != mustStay && !w.full(&st.candidates[i], r.Executions) {
+			return st.keeps == mayStay
+		}
+	}
+	return w.fleet.Config.AdmissionPercent > 0
 }
 
 // unchanged compares what the table shows with what it showed.

@@ -1,19 +1,9 @@
 package router
 
 // choose finds the backend of a request: the session's home while it serves, else the last
-// backend that the client names for a session unknown here, else the policy's pick.
+// backend that the client names for a session unknown here, else the policy's pick. It changes
+// nothing.
 func (s *state) choose(r *Request, now instant) (*backend, choice, error) {
-	b, c, err := s.candidate(r, now)
-	if err != nil {
-		return nil, choice{}, err
-	}
-	if s.full(b, r.Executions) {
-		return nil, choice{}, refuse(ReasonContended, "", "the backend holds as much as spec.routing.admissionPercent allows")
-	}
-	return b, c, nil
-}
-
-func (s *state) candidate(r *Request, now instant) (*backend, choice, error) {
 	v := s.sessions[r.Session]
 	if v != nil && s.keepsHome(v) {
 		return s.homeOrBetter(v, r, now)
@@ -24,8 +14,11 @@ func (s *state) candidate(r *Request, now instant) (*backend, choice, error) {
 		}
 	}
 	best, second := s.byPolicy(r)
-	if best < 0 {
-		return nil, choice{}, refuse(ReasonNoBackend, "", "no backend is admissible now: see the pool's status for the reason of each")
+	switch {
+	case best < 0 && v != nil && s.serves(v.home):
+		return s.homeOrBetter(v, r, now) // asked to move, with nowhere to go
+	case best < 0:
+		return nil, choice{}, s.noPlace()
 	}
 	if b := s.besideSiblings(r, best); b != nil {
 		return b, s.explain(whyGroup, b, best), nil
@@ -33,13 +26,29 @@ func (s *state) candidate(r *Request, now instant) (*backend, choice, error) {
 	return s.loads[best].at, s.explain(whyPlaced, s.loads[best].at, second), nil
 }
 
-// homeOrBetter is the home, unless Rebalance moves the session.
+// noPlace is why a session without a home gets no backend.
+func (s *state) noPlace() error {
+	if len(s.loads) == 0 {
+		return refuse(ReasonNoBackend, "", "no backend is admissible now: see the pool's status for the reason of each")
+	}
+	return s.contended()
+}
+
+func (s *state) contended() error {
+	return refuse(ReasonContended, "", "every backend that may serve this holds as much as spec.routing.admissionPercent allows")
+}
+
+// homeOrBetter is the home, unless Rebalance moves the session. One whose home is full waits for
+// it: it is not moved.
 func (s *state) homeOrBetter(v *session, r *Request, now instant) (*backend, choice, error) {
 	if s.config.Mode == Rebalance {
 		best, second := s.leastOutstanding(r.Executions)
 		if best >= 0 && s.mayMove(v, &s.loads[best], r.Executions, now) {
 			return s.loads[best].at, s.explain(whyRebalanced, s.loads[best].at, second), nil
 		}
+	}
+	if s.full(v.home, r.Executions) {
+		return nil, choice{}, s.contended()
 	}
 	return v.home, v.choice, nil
 }
@@ -53,25 +62,31 @@ func (s *state) full(b *backend, n int64) bool {
 
 // keepsHome: the home serves those at home, and no newly published version asks to move (R2).
 func (s *state) keepsHome(v *session) bool {
-	if v.home == nil || v.home.closedFor(s.published, s.target) != "" {
-		return false
-	}
-	return s.config.AfterPublish != ResetHomes || v.published == s.publications || v.active > 0
+	return s.serves(v.home) && (s.config.AfterPublish != ResetHomes || v.published == s.publications || v.active > 0)
 }
 
-// named is the backend that the client was last on, if that very incarnation takes sessions.
+// serves reports whether a backend, if there is one, serves those at home there.
+func (s *state) serves(home *backend) bool {
+	return home != nil && home.closedFor(s.published, s.target) == ""
+}
+
+// named is the backend that the client was last on, if that very incarnation takes sessions and
+// has room: whoever waits without a home waits for any backend.
 func (s *state) named(r *Request) *backend {
 	b := s.backends[r.LastIncarnation]
-	if b == nil || b.slot < 0 || b.Name != r.LastName {
+	if b == nil || b.slot < 0 || b.Name != r.LastName || s.full(b, r.Executions) {
 		return nil
 	}
 	return b
 }
 
-// leastOutstanding returns the indexes in loads of the best and the second best backend for n
-// more executions, -1 where there is none (R1). Most backends lose to the second best at once,
-// so a choice costs one comparison each.
+// leastOutstanding returns the indexes in loads of the best and the second best backend with
+// room for n more executions, -1 where there is none (R1). Most backends lose to the second best
+// at once, so a choice costs one comparison each.
 func (s *state) leastOutstanding(n int64) (best, second int) {
+	if s.config.AdmissionPercent > 0 {
+		return s.scan(n, func(a, b *load) bool { return less(a, b, n) })
+	}
 	best, second = -1, -1
 	for i := range s.loads {
 		l := &s.loads[i]

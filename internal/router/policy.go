@@ -5,9 +5,9 @@ package router
 func (s *state) byPolicy(r *Request) (best, second int) {
 	switch s.config.Policy {
 	case LeastSessions:
-		return s.scan(func(a, b *load) bool { return fewerSessions(a, b, r.Executions) })
+		return s.scan(r.Executions, func(a, b *load) bool { return fewerSessions(a, b, r.Executions) })
 	case RoundRobin:
-		return s.scan(func(a, b *load) bool { return a.lastChosen < b.lastChosen })
+		return s.scan(r.Executions, func(a, b *load) bool { return a.lastChosen < b.lastChosen })
 	case ConsistentHash:
 		return s.byHash(r)
 	case LeastOutstanding:
@@ -16,12 +16,12 @@ func (s *state) byPolicy(r *Request) (best, second int) {
 }
 
 // scan is leastOutstanding for any order.
-func (s *state) scan(before func(a, b *load) bool) (best, second int) {
+func (s *state) scan(n int64, before func(a, b *load) bool) (best, second int) {
 	best, second = -1, -1
 	for i := range s.loads {
 		l := &s.loads[i]
 		switch {
-		case second >= 0 && !before(l, &s.loads[second]):
+		case s.full(l.at, n), second >= 0 && !before(l, &s.loads[second]):
 		case best < 0 || before(l, &s.loads[best]):
 			best, second = i, best
 		default:
@@ -56,7 +56,7 @@ func (s *state) byHash(r *Request) (best, second int) {
 	var top uint64
 	for i := range s.loads {
 		l := &s.loads[i]
-		if (l.outstanding+r.Executions)*capacity*100 > (load+r.Executions)*l.capacity*hashBoundPercent {
+		if s.full(l.at, r.Executions) || (l.outstanding+r.Executions)*capacity*100 > (load+r.Executions)*l.capacity*hashBoundPercent {
 			continue
 		}
 		if h := mix(key ^ l.at.nameHash); best < 0 || h > top {

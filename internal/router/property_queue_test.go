@@ -31,6 +31,7 @@ func (w *world) checkServed() {
 				continue
 			}
 			c.leased = true
+			delete(w.placed, c.req.Session)
 			w.noteGrant(c, &wt.grant)
 			w.mustBeAllowed(c, failed)
 			if at := wt.grant.Claim.Incarnation; !w.admissible(at, DrainKeep) {

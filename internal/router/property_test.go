@@ -40,7 +40,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		{"release", 8, w.release}, {"release again", 2, w.releaseAgain}, {"forgo", 2, w.forgo}, {"end session", 1, w.endSession},
 		{"collect", 5, w.collect}, {"hang up", 1, w.hangUp},
 		{"ask engines", 8, w.askEngines}, {"deliver", 12, w.deliver}, {"pause by abort", 1, w.pauseByAbort},
-		{"kill", 1, w.kill}, {"vouch", 2, w.vouch}, {"probe", 10, w.probe}, {"everyone is well", 4, w.everyoneIsWell},
+		{"refuse", 1, w.refuseConnection}, {"kill", 1, w.kill}, {"vouch", 2, w.vouch}, {"probe", 10, w.probe}, {"everyone is well", 4, w.everyoneIsWell},
 		{"operate", 7, w.operate}, {"raise epoch", 1, w.raiseEpoch}, {"nonsense", 1, w.offerNonsense},
 		{"record", 3, w.record}, {"take over", 1, w.takeOver}, {"leadership", 1, w.leadership}, {"time", 8, w.pass},
 	} {

@@ -72,22 +72,26 @@ func (s *state) leave(w *waiter) {
 }
 
 // dispatch serves every waiter that can be served now, oldest first; one whose home is full is
-// passed over, not moved.
+// passed over, not moved. A lease may be what another waiter waits for (the same id asked for
+// twice), so it looks again until a round serves nobody.
 func (s *state) dispatch(now instant) {
-	if !s.freed {
-		return
+	for s.freed && s.queue.n > 0 {
+		s.freed = false
+		s.round(now)
 	}
 	s.freed = false
-	if s.queue.n == 0 {
-		return
-	}
+}
+
+func (s *state) round(now instant) {
 	blocked := map[lane]struct{}{}
 	for {
 		w := s.oldest(blocked)
-		if w == nil {
+		switch {
+		case w == nil:
 			return
-		}
-		if !s.serve(w, now) {
+		case s.serve(w, now):
+			s.freed = true
+		default:
 			s.passOver(w, blocked)
 		}
 	}

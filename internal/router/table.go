@@ -144,6 +144,7 @@ func (t *Table) giveUpWaiting(w *waiter, stood error, now time.Time) error {
 	s, at := t.enter(now)
 	defer t.leave(at)
 	s.leave(w)
+	s.freed = true // whoever stood behind w may be served
 	if l := s.leases[w.req.ID]; l != nil && l.rid == w.grant.Claim.RID && l.handed == handedOnce && l.phase == phaseActive {
 		s.takeBack(l, at)
 	}

@@ -13,7 +13,7 @@ func (w *world) release() {
 	}
 	o := choose(w, "outcome", truthful(c))
 	c.late = c.token.Term == w.term && !w.now.Before(c.expires)
-	e, err := w.tab.Release(*c.token, o, Reply{}, w.now)
+	e, err := w.tab.Release(*c.token, o, w.drawReply(), w.now)
 	c.end(w, o)
 	if err != nil {
 		w.t.Logf("release of %s: %v", c.req.ID, err)
@@ -29,6 +29,14 @@ func (w *world) release() {
 	if o != Ambiguous && !e.Settled {
 		w.t.Fatalf("a release as %q left its caller waiting", o)
 	}
+}
+
+// drawReply is what the client saw of the reply, if it saw any.
+func (w *world) drawReply() Reply {
+	if oneIn(w, 2, "no reply") {
+		return Reply{}
+	}
+	return Reply{Version: "v1", PromptTokens: choose(w, "prompt", []int64{1, 100_000}), OutputTokens: choose(w, "output", []int64{1, 10_000})}
 }
 
 // truthful lists the outcomes that a client may report by what it knows.

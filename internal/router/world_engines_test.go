@@ -201,6 +201,15 @@ func (w *world) observe(e *engine, o Observation) {
 	w.tab.Observe(o, w.now)
 }
 
+// refuseConnection tells the table that somebody could not connect.
+func (w *world) refuseConnection() {
+	e := w.engines[choose(w, "engine", w.incarnations())]
+	if e.met != nil && e.seen.Health == Healthy {
+		e.seen.Health, e.seen.Version = Refused, ""
+	}
+	w.tab.ConnectionRefused(e.inc, w.now)
+}
+
 func (w *world) drawObservation(e *engine) Observation {
 	o := Observation{Incarnation: e.inc, Health: Healthy, EngineTotal: -1}
 	if e.state == engineEnded || oneIn(w, 4, "ill") {

@@ -84,6 +84,16 @@ func (w *world) reload() {
 	e.version = choose(w, "loaded", []Version{"v1", "v2"})
 }
 
+// drawConfig is what the pool is created with; the caps stay as they are from then on.
+func (w *world) drawConfig() {
+	c := &w.fleet.Config
+	c.MaxRequests = choose(w, "maxRequests", []int{1_000_000, 1_000_000, 12})
+	c.MaxSessions = choose(w, "maxSessions", []int{1_000_000, 1_000_000, 4})
+	for range 6 {
+		w.configure()
+	}
+}
+
 func (w *world) configure() {
 	c := &w.fleet.Config
 	switch rapid.IntRange(0, 7).Draw(w.t, "field") {
@@ -98,11 +108,12 @@ func (w *world) configure() {
 	case 4:
 		c.Policy = choose(w, "policy", []Policy{LeastOutstanding, LeastOutstanding, LeastSessions, RoundRobin, ConsistentHash})
 	case 5:
-		c.GroupSlackPercent = choose(w, "slack", []int64{0, 0, 50})
+		c.GroupSlackPercent = choose(w, "slack", []int64{0, 50})
 	case 6:
 		c.StartWindow = choose(w, "startSeconds", []time.Duration{10 * time.Second, 30 * time.Second, 50 * time.Second})
 	case 7:
 		c.Mode = choose(w, "mode", []AffinityMode{Sticky, Rebalance})
+		c.Moving.CoolDown = choose(w, "coolDown", []time.Duration{0, time.Minute})
 	}
 }
 

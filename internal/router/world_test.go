@@ -35,6 +35,8 @@ type world struct {
 	vouched map[Incarnation]struct{}
 	// served is when each waiter that has its answer got it.
 	served map[*waiter]time.Time
+	// placed is how many publications each session's last turn boundary had seen.
+	placed map[SessionID]int64
 }
 
 // counter is a source of rids that are all different and the same in every run.
@@ -61,6 +63,7 @@ func newWorld(t *rapid.T) *world {
 	for _, name := range []BackendName{"a", "b"} {
 		w.addMember(name)
 	}
+	w.drawConfig()
 	w.begin(Takeover{})
 	return w
 }
@@ -70,6 +73,7 @@ func (w *world) begin(past Takeover) {
 	w.term++
 	w.tab = NewTable("pool", w.rids, w.now)
 	w.mail, w.authority, w.vouched = nil, time.Time{}, map[Incarnation]struct{}{}
+	w.placed = map[SessionID]int64{}
 	for _, e := range w.engines {
 		e.seen, e.met = Observation{}, nil
 	}
