@@ -56,12 +56,19 @@ an execution that did not finish and of which no client log says so.`,
 	return cmd
 }
 
-func (o checkOptions) check(out io.Writer) (int, error) {
+func (o checkOptions) validate() error {
 	if len(o.logs) == 0 {
-		return 0, errors.New("--log is required")
+		return errors.New("--log is required")
 	}
 	if o.output != "summary" && o.output != "turns" && o.output != "json" {
-		return 0, fmt.Errorf("--output is %q, it must be summary, turns or json", o.output)
+		return fmt.Errorf("--output is %q, it must be summary, turns or json", o.output)
+	}
+	return nil
+}
+
+func (o checkOptions) check(out io.Writer) (int, error) {
+	if err := o.validate(); err != nil {
+		return 0, err
 	}
 	records, err := execlog.ReadFiles(o.logs...)
 	if err != nil {

@@ -19,7 +19,7 @@
 // # Invariants
 //
 //	S1  A sequence is in state.sequences exactly from its start line to its finish line, or the process is gone.
-//	S2  Nothing starts while generation is paused or an update holds the engine.
+//	S2  No request passes the gate while generation is paused or an update holds or wants the engine.
 //	S3  The models are paused exactly while there is a reason to halt.
 //	S4  The load snapshot of a halted engine is the one from before it halted.
 package enginesim
