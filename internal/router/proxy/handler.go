@@ -20,6 +20,8 @@ type Handler struct {
 	meter    *meter
 	pieces   piecePool
 	turn     atomic.Uint64
+	// origins keeps pages of other origins from using a caller's browser.
+	origins *http.CrossOriginProtection
 }
 
 // New makes a proxy. It fails if the configuration does not pass Validate.
@@ -28,7 +30,9 @@ func New(c Config) (*Handler, error) {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	c = c.withDefaults()
-	return &Handler{cfg: c, routes: routes(), prefixes: newPrefixes(c.Limits.Prefixes), meter: newMeter()}, nil
+	return &Handler{
+		cfg: c, routes: routes(), prefixes: newPrefixes(c.Limits.Prefixes), meter: newMeter(), origins: http.NewCrossOriginProtection(),
+	}, nil
 }
 
 // place is what a path names.
@@ -79,6 +83,10 @@ type call struct {
 
 // ServeHTTP does what the path's route asks.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := h.origins.Check(r); err != nil {
+		refuse(w, &router.Refusal{Reason: router.ReasonSessionForbidden, Detail: "a page of another origin may not use this API"})
+		return
+	}
 	at, ok := parse(r.URL.Path)
 	if !ok {
 		refuse(w, &router.Refusal{Reason: reasonNotFound, Detail: "the proxy has no such path"})
