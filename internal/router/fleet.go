@@ -1,7 +1,5 @@
 package router
 
-import "time"
-
 // Access says whether a sender may get leases.
 type Access string
 
@@ -148,6 +146,4 @@ type Chore struct {
 	// Stamp names the state of settling that the chore belongs to; an answer under an
 	// older stamp changes nothing.
 	Stamp uint64
-	// NotBefore is the earliest time the next chore of this incarnation is due.
-	NotBefore time.Time
 }
