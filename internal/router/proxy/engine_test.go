@@ -59,7 +59,7 @@ func TestAStreamIsNotHeldBack(t *testing.T) {
 	g := newRig(t, proxy.Config{}, url)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	req, _ := http.NewRequestWithContext(ctx, "POST", g.base+"/generate", strings.NewReader(generation("/generate", 50_000, `,"stream":true`)))
+	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, g.base+"/generate", strings.NewReader(generation("/generate", 50_000, `,"stream":true`)))
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestAClientThatLeavesEndsItsExecutionAndIsCountedUntilThen(t *testing.T) {
 	g := newRig(t, proxy.Config{}, url)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	req, _ := http.NewRequestWithContext(ctx, "POST", g.base+"/generate", strings.NewReader(generation("/generate", 50_000, `,"stream":true`)))
+	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, g.base+"/generate", strings.NewReader(generation("/generate", 50_000, `,"stream":true`)))
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

@@ -88,10 +88,10 @@ func (h *Handler) wait(c *call, r router.Request) (promised, error) {
 	if err == nil {
 		return promised{Grant: g}, nil
 	}
-	switch context.Cause(ctx) {
-	case errPoolGone:
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errPoolGone):
 		err = &router.Refusal{Reason: router.ReasonPoolNotFound, Detail: "the pool was removed while the request waited"}
-	case errNoProspect:
+	case errors.Is(cause, errNoProspect):
 		// What stood when the wait began is not what stands now.
 		if g, err = c.table.Acquire(r, h.cfg.Clock()); err == nil {
 			return promised{Grant: g}, nil

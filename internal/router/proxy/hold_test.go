@@ -110,7 +110,7 @@ func atOnce(context.Context) (*http.Response, error) {
 }
 
 func jsonReply(body io.ReadCloser) *http.Response {
-	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: body, ContentLength: -1}
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: body, ContentLength: -1}
 }
 
 // after is an engine that takes its time, unless its client goes.

@@ -14,7 +14,7 @@ import (
 // it tries the next one.
 func (h *Handler) inform(c *call) {
 	body := &spool{dir: h.cfg.Limits.SpoolDir, max: h.cfg.Limits.BodyBytes}
-	defer body.Close()
+	defer body.free()
 	if err := h.copyBody(c, body); err != nil {
 		if errors.Is(err, errBodyTooLarge) {
 			err = tooLarge(body.max)

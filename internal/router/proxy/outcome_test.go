@@ -222,7 +222,7 @@ func TestAClientGoneAtAnyByteOfTheReplyIsCancelledAndCountedUntilGone(t *testing
 			g := newRig(t, proxy.Config{}, engine.url)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			req, _ := http.NewRequestWithContext(ctx, "POST", g.base+"/generate", strings.NewReader(ask1))
+			req, _ := http.NewRequestWithContext(ctx, http.MethodPost, g.base+"/generate", strings.NewReader(ask1))
 			resp, err := http.DefaultClient.Do(req)
 			if err != nil {
 				t.Fatal(err)

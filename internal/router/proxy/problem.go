@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -23,34 +24,32 @@ const (
 	reasonBroken router.Reason = "ExchangeBroken"
 )
 
-// status is what a refusal is in HTTP, as in the lease protocol.
-func status(reason router.Reason) int {
-	switch reason {
-	case router.ReasonInvalid:
-		return http.StatusBadRequest
-	case reasonUnauthenticated:
-		return http.StatusUnauthorized
-	case router.ReasonSenderUnknown, router.ReasonSessionForbidden, router.ReasonTokenInvalid:
-		return http.StatusForbidden
-	case router.ReasonPoolNotFound, router.ReasonLeaseUnknown, router.ReasonSessionUnknown, reasonNotFound:
-		return http.StatusNotFound
-	case reasonMethodNotAllowed:
-		return http.StatusMethodNotAllowed
-	case router.ReasonRequestConflict, router.ReasonLeaseEnded, router.ReasonExecutionLost, router.ReasonStaleGeneration,
-		router.ReasonStaleEpoch, router.ReasonPoolFailed:
-		return http.StatusConflict
-	case reasonTooLarge:
-		return http.StatusRequestEntityTooLarge
-	case reasonUnsupported:
-		return http.StatusUnsupportedMediaType
-	case router.ReasonSenderFenced, router.ReasonLeasingHeld:
-		return http.StatusLocked
-	case router.ReasonContended:
-		return http.StatusTooManyRequests
-	case reasonBroken:
-		return http.StatusBadGateway
-	default: // NoBackend, NoLeader and what else passes
-		return http.StatusServiceUnavailable
+// statuses are what reasons are in HTTP, as in the lease protocol.
+func statuses() map[router.Reason]int {
+	return map[router.Reason]int{
+		router.ReasonInvalid:          http.StatusBadRequest,
+		reasonUnauthenticated:         http.StatusUnauthorized,
+		router.ReasonSenderUnknown:    http.StatusForbidden,
+		router.ReasonSessionForbidden: http.StatusForbidden,
+		router.ReasonPoolNotFound:     http.StatusNotFound,
+		reasonNotFound:                http.StatusNotFound,
+		reasonMethodNotAllowed:        http.StatusMethodNotAllowed,
+		router.ReasonRequestConflict:  http.StatusConflict,
+		router.ReasonLeaseEnded:       http.StatusConflict,
+		router.ReasonExecutionLost:    http.StatusConflict,
+		router.ReasonStaleGeneration:  http.StatusConflict,
+		router.ReasonStaleEpoch:       http.StatusConflict,
+		router.ReasonPoolFailed:       http.StatusConflict,
+		reasonTooLarge:                http.StatusRequestEntityTooLarge,
+		reasonUnsupported:             http.StatusUnsupportedMediaType,
+		router.ReasonSenderFenced:     http.StatusLocked,
+		router.ReasonLeasingHeld:      http.StatusLocked,
+		router.ReasonContended:        http.StatusTooManyRequests,
+		reasonBroken:                  http.StatusBadGateway,
+		router.ReasonNoBackend:        http.StatusServiceUnavailable,
+		router.ReasonNoLeader:         http.StatusServiceUnavailable,
+		reasonUnreachable:             http.StatusServiceUnavailable,
+		reasonSpool:                   http.StatusServiceUnavailable,
 	}
 }
 
@@ -82,7 +81,7 @@ func refuse(w http.ResponseWriter, err error) {
 		refusal = &router.Refusal{Reason: reasonSpool, Detail: "the proxy cannot hold the request"}
 	}
 	p := problem{
-		Type: "about:blank", Status: status(refusal.Reason), Detail: refusal.Detail, Reason: refusal.Reason, Field: refusal.Field,
+		Type: "about:blank", Status: cmp.Or(statuses()[refusal.Reason], http.StatusServiceUnavailable), Detail: refusal.Detail, Reason: refusal.Reason, Field: refusal.Field,
 		Outcome: refusal.Outcome, Fate: refusal.Fate, Epoch: refusal.Epoch,
 		Error: problemError{Message: refusal.Error(), Type: "berthmaster", Code: refusal.Reason},
 	}
@@ -106,10 +105,10 @@ const shouldRetry = "X-Should-Retry"
 
 // mayRepeat reports whether repeating the request can help and does no harm.
 func mayRepeat(r *router.Refusal) bool {
-	switch {
-	case r.Reason == reasonBroken:
+	switch r.Reason {
+	case reasonBroken:
 		return r.Fate == router.FateDead
-	case r.Reason == router.ReasonStaleEpoch, r.Reason == reasonUnreachable, r.Reason == reasonSpool:
+	case router.ReasonStaleEpoch, reasonUnreachable, reasonSpool:
 		return true
 	default:
 		return r.RetryAfter > 0

@@ -23,8 +23,6 @@ type reply struct {
 	// whose events each repeat the number of their sequence.
 	index, tokens int64
 	perSequence   map[int64]int64
-	reason        string
-	message       string
 }
 
 // form is how a reply is laid out.
@@ -147,27 +145,35 @@ func (r *reply) Visit(p *jsonscan.Path, v jsonscan.Value) {
 	case 1:
 		r.top(p.Key(1), v)
 	case 2:
-		switch p.Key(1) {
-		case "meta_info", "usage", "metadata":
-			r.meta(p.Key(2), v)
-		case "": // an element of a batch has ended
-			if p.Key(2) == "index" {
-				r.index = number(v)
-			}
+		r.inside(p, v)
+	case 3, 4:
+		r.deeper(p, v)
+	}
+}
+
+// inside takes note of what stands in the objects of a single reply, or at the top of one of a
+// batch.
+func (r *reply) inside(p *jsonscan.Path, v jsonscan.Value) {
+	switch p.Key(1) {
+	case "meta_info", "usage", "metadata":
+		r.meta(p.Key(2), v)
+	case "":
+		if p.Key(2) == "index" {
+			r.index = number(v)
 		}
-	case 3:
-		switch {
-		case p.Is("meta_info", "finish_reason", "type"), p.Is("choices", jsonscan.Any, "finish_reason"):
-			r.ended(v)
-		case p.Is(jsonscan.Any, "meta_info", p.Key(3)):
-			r.index = int64(p.Index(1))
-			r.meta(p.Key(3), v)
-			r.closeEvent()
-		}
-	case 4:
-		if p.Is(jsonscan.Any, "meta_info", "finish_reason", "type") {
-			r.ended(v)
-		}
+	}
+}
+
+// deeper takes note of how sequences ended, and of what a batch says of each of them.
+func (r *reply) deeper(p *jsonscan.Path, v jsonscan.Value) {
+	switch {
+	case p.Is("meta_info", "finish_reason", "type"), p.Is("choices", jsonscan.Any, "finish_reason"),
+		p.Is(jsonscan.Any, "meta_info", "finish_reason", "type"):
+		r.ended(v)
+	case p.Is(jsonscan.Any, "meta_info", p.Key(3)):
+		r.index = int64(p.Index(1))
+		r.meta(p.Key(3), v)
+		r.closeEvent()
 	}
 }
 

@@ -118,7 +118,7 @@ func TestAPromptThatContinuesAnotherSharesItsSessionWhereThatIsAskedFor(t *testi
 	if got := session(system + strings.Repeat("task two ", 300)); got == first {
 		t.Error("whoever shares the system prompt shares the session")
 	}
-	if session("short") == session("short") {
+	if one, other := session("short"), session("short"); one == other {
 		t.Error("a short prompt tells nothing, and yet two of them share a session")
 	}
 }

@@ -14,7 +14,7 @@ const inMemory = 64 << 10
 var errBodyTooLarge = errors.New("the body is too large")
 
 // spool holds a request's body between its arrival and its sending. It is filled once and then
-// read; Close frees it.
+// read; free ends it.
 type spool struct {
 	dir  string
 	max  int64
@@ -80,13 +80,11 @@ func (s *spool) ReadAt(p []byte, off int64) (int, error) {
 // part reads the bytes from one offset to another.
 func (s *spool) part(from, to int64) io.Reader { return io.NewSectionReader(s, from, to-from) }
 
-// Close frees what the spool holds. Closing again is harmless.
-func (s *spool) Close() error {
+// free gives back what the spool holds. Doing it again is harmless.
+func (s *spool) free() {
 	s.mem = nil
-	if s.file == nil {
-		return nil
+	if s.file != nil {
+		_ = s.file.Close() // the file has no name, and nobody reads it again
+		s.file = nil
 	}
-	f := s.file
-	s.file = nil
-	return f.Close()
 }
