@@ -166,7 +166,7 @@ func (s *state) place(r *Request, now instant) (Grant, error) {
 
 // enter makes l an active lease at b.
 func (s *state) enter(l *lease, b *backend, now instant) {
-	s.leases[l.id] = l
+	s.file(l)
 	s.count(l, b)
 	s.extend(l, now)
 }

@@ -13,7 +13,6 @@ func (s *state) adopt(c *Claim, now instant) (*lease, error) {
 	known := s.leases[c.Request]
 	l := &lease{id: c.Request, who: c.identity(), rid: c.RID, version: c.Version, term: c.Term, place: -1}
 	b := s.backendOf(c, now)
-	s.freed = true // a waiter may wait under this very id, or for the session's home
 	if known != nil {
 		s.strays[l.rid] = l
 		s.count(l, b)

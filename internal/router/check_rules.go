@@ -105,8 +105,12 @@ func (s *state) checkQueue() error {
 			return fmt.Errorf("an empty lane is kept")
 		}
 	}
-	if n != s.queue.n {
-		return fmt.Errorf("%d wait, the queue says %d", n, s.queue.n)
+	byID := 0
+	for _, waiting := range s.queue.ids {
+		byID += waiting
+	}
+	if n != s.queue.n || n != byID {
+		return fmt.Errorf("%d wait, the queue says %d, by id %d", n, s.queue.n, byID)
 	}
 	return nil
 }

@@ -4,10 +4,12 @@ package router
 func (w *world) checkWaiters() {
 	s := w.tab.state
 	for _, l := range s.queue.lanes {
-		r := l.first.req
-		if s.leases[r.ID] != nil {
-			w.t.Fatalf("%s waits though its id has a record", r.ID)
+		for wt := range l.all {
+			if s.leases[wt.req.ID] != nil {
+				w.t.Fatalf("%s waits though its id has a record", wt.req.ID)
+			}
 		}
+		r := l.first.req
 		if err := s.admit(&r, w.tab.at(w.now)); err != nil {
 			continue
 		}

@@ -7,6 +7,10 @@ type queue struct {
 	lanes   map[lane]*list[waiter]
 	tickets int64
 	n       int
+	// ids counts the waiters of each request id; recorded are those ids that have a record now,
+	// so that whoever waits under them is answered.
+	ids      map[RequestID]int
+	recorded []RequestID
 	// woken have their answer; Table tells them after the lock is released.
 	woken []*waiter
 }
@@ -30,13 +34,16 @@ type waiter struct {
 
 func waiterLinks(w *waiter) *links[waiter] { return &w.links }
 
-func (q *queue) init() { q.lanes = map[lane]*list[waiter]{} }
+func (q *queue) init() {
+	q.lanes, q.ids = map[lane]*list[waiter]{}, map[RequestID]int{}
+}
 
 // wait puts w at the end of its lane.
 func (s *state) wait(w *waiter) {
 	s.queue.tickets++
 	w.ticket = s.queue.tickets
 	s.queue.n++
+	s.queue.ids[w.req.ID]++
 	s.enqueue(w)
 }
 
@@ -60,38 +67,71 @@ func (s *state) homeOf(id SessionID) *backend {
 
 // leave takes w out: it has its answer, or its client has gone.
 func (s *state) leave(w *waiter) {
-	l := s.queue.lanes[w.lane]
-	if l == nil || w.in != l {
+	if !s.queue.remove(w) {
 		return
 	}
-	l.remove(w)
 	s.queue.n--
+	if s.queue.ids[w.req.ID]--; s.queue.ids[w.req.ID] == 0 {
+		delete(s.queue.ids, w.req.ID)
+	}
+}
+
+// remove takes w out of its lane; false: it was in none.
+func (q *queue) remove(w *waiter) bool {
+	l := q.lanes[w.lane]
+	if l == nil || w.in != l {
+		return false
+	}
+	l.remove(w)
 	if l.n == 0 {
-		delete(s.queue.lanes, w.lane)
+		delete(q.lanes, w.lane)
+	}
+	return true
+}
+
+// file puts a record under its id, and remembers to answer who waits under it.
+func (s *state) file(l *lease) {
+	s.leases[l.id] = l
+	if s.queue.ids[l.id] > 0 {
+		s.queue.recorded = append(s.queue.recorded, l.id)
+		s.freed = true
+	}
+}
+
+// answerTwins serves those who wait under ids that have a record now: concurrent acquires of one
+// id share one grant (R3).
+func (s *state) answerTwins(now instant) {
+	for len(s.queue.recorded) > 0 {
+		id := s.queue.recorded[0]
+		s.queue.recorded = s.queue.recorded[1:]
+		for _, l := range s.queue.lanes {
+			for w := range l.all {
+				if w.req.ID == id {
+					s.serve(w, now)
+				}
+			}
+		}
 	}
 }
 
 // dispatch serves every waiter that can be served now, oldest first; one whose home is full is
-// passed over, not moved. A lease may be what another waiter waits for (the same id asked for
-// twice), so it looks again until a round serves nobody.
+// passed over, not moved.
 func (s *state) dispatch(now instant) {
-	for s.freed && s.queue.n > 0 {
-		s.freed = false
-		s.round(now)
+	if !s.freed {
+		return
 	}
 	s.freed = false
-}
-
-func (s *state) round(now instant) {
+	if s.queue.n == 0 {
+		return
+	}
 	blocked := map[lane]struct{}{}
 	for {
+		s.answerTwins(now)
 		w := s.oldest(blocked)
-		switch {
-		case w == nil:
+		if w == nil {
 			return
-		case s.serve(w, now):
-			s.freed = true
-		default:
+		}
+		if !s.serve(w, now) {
 			s.passOver(w, blocked)
 		}
 	}
@@ -101,8 +141,7 @@ func (s *state) round(now instant) {
 // home since it came changes lanes first.
 func (s *state) passOver(w *waiter, blocked map[lane]struct{}) {
 	if home := s.homeOf(w.req.Session); home != w.lane.home {
-		s.leave(w)
-		s.queue.n++
+		s.queue.remove(w)
 		s.enqueue(w)
 		return
 	}

@@ -139,7 +139,7 @@ func (s *state) spend(r *Request, now instant) (Ending, error) {
 		return Ending{}, refuse(ReasonContended, "", "the router keeps as many request records as spec.leases.maxRequests allows")
 	}
 	l := &lease{id: r.ID, who: r.identity(), phase: phaseEnded, outcome: NotSent, endedAt: now, place: -1}
-	s.leases[l.id] = l
+	s.file(l)
 	s.ended.add(l)
 	return l.ending(true), nil
 }

@@ -3,6 +3,7 @@ package router
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -138,12 +139,21 @@ func (w *world) answered(c *call, g Grant, err error, at time.Time) {
 		return
 	}
 	w.noteGrant(c, &g)
+	if c.twin && w.held(g.Claim.RID, c) {
+		c.over = true // another process has this very lease: using it twice is the client's own fault
+		return
+	}
 	c.leased, c.expires = true, later(c.expires, at.Add(g.TTL))
 	if c.over || oneIn(w, 10, "answer lost") {
 		return
 	}
 	c.token = &g.Claim
 	c.window = later(c.window, c.asked.Add(g.StartWindow))
+}
+
+// held reports whether another call than c holds the lease of that rid.
+func (w *world) held(rid RID, c *call) bool {
+	return slices.ContainsFunc(w.calls, func(o *call) bool { return o != c && o.token != nil && o.token.RID == rid })
 }
 
 func later(a, b time.Time) time.Time {

@@ -145,6 +145,7 @@ func (w *world) hangUp() {
 	c.waiters = c.waiters[1:]
 	w.tab.Tick(w.now)
 	alone := c.token == nil && len(c.waiters) == 0
+	had := w.tab.state.leases[c.req.ID] != nil
 	_ = w.tab.giveUpWaiting(wt, ErrNoBackend, w.now)
 	if wt.in != nil {
 		w.t.Fatalf("the waiter of %s stays in the queue", c.req.ID)
@@ -153,7 +154,7 @@ func (w *world) hangUp() {
 	if alone && wt.grant.Claim.RID != "" && !wt.grant.Again && l != nil && l.handed == handedOnce && l.phase == phaseActive {
 		w.t.Fatalf("the lease of %s, which nobody has seen, stays", c.req.ID)
 	}
-	if wt.grant.Claim.RID != "" && l == nil && c.token == nil { // taken back: the id is as if never asked for
+	if had && l == nil { // taken back: the id is as if never asked for
 		c.leased = false
 		delete(w.granted, c.req.ID)
 	}
