@@ -25,6 +25,7 @@ type options struct {
 	memory    bool
 	increment bool
 	noHealth  bool
+	noWarmup  bool
 	legacy    string
 	faults    []string
 	log       string
@@ -98,6 +99,7 @@ func (o *options) timeFlags() *pflag.FlagSet {
 	f, e := newSet("time"), &o.engine
 	f.Float64Var(&e.Speed, "speed", e.Speed, "engine time per real time; the durations here and above are engine time")
 	f.DurationVar(&e.Startup, "startup-time", e.Startup, "how long health says 503 after the start")
+	f.BoolVar(&o.noWarmup, "skip-server-warmup", false, "up at once, whatever --startup-time says")
 	f.DurationVar(&e.UpdateTime, "update-time", e.UpdateTime, "how long a weight update takes; negative: none")
 	f.DurationVar(&e.HealthPoll, "health-poll", e.HealthPoll, "least latency of /health")
 	f.DurationVar(&e.HealthTimeout, "health-timeout", e.HealthTimeout, "when /health gives up")
@@ -130,6 +132,9 @@ func (o *options) config() (enginesim.Config, error) {
 		c.Name = fmt.Sprintf("%s-%d", o.host, o.port)
 	}
 	c.Metrics, c.MemorySaver, c.HealthGeneration = enginesim.Off, enginesim.Off, enginesim.On
+	if o.noWarmup {
+		c.Startup = 0
+	}
 	if o.metrics {
 		c.Metrics = enginesim.On
 	}

@@ -30,7 +30,7 @@ func (s *Server) untilNext() (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.advanceLocked()
-	now := s.time.now()
+	now := s.st.at
 	next, ok := s.nextEventLocked()
 	if !ok {
 		return 0, false

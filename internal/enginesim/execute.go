@@ -50,7 +50,7 @@ func (s *Server) startLocked(seqs []*sequence) error {
 	for _, q := range seqs {
 		s.recordLocked(q, execlog.Record{Event: execlog.Start})
 	}
-	s.st.begin(seqs, s.time.now())
+	s.st.begin(seqs, s.st.at)
 	s.countdownLocked()
 	return nil
 }
@@ -143,7 +143,7 @@ func (x *execution) sleep(ctx context.Context, q *sequence) error {
 }
 
 func (x *execution) look(q *sequence) (v view) {
-	x.server.read(func(st *state) { v = st.look(q, x.server.time.now()) })
+	x.server.read(func(st *state) { v = st.look(q, st.at) })
 	return v
 }
 
@@ -174,18 +174,18 @@ func (x *execution) allEnded(*state) bool {
 
 // abortLocked aborts a sequence now or, where the engine stands still, later.
 func (s *Server) abortLocked(q *sequence, message string) {
-	if s.st.abort(q, message, s.time.now()) {
+	if s.st.abort(q, message, s.st.at) {
 		s.finishLocked(q)
 	}
 }
 
 // haltLocked and resumeLocked stop and start the schedulers for one reason.
 func (s *Server) haltLocked(why haltReason) {
-	s.st.halt(why, s.time.now(), s.time.seconds())
+	s.st.halt(why, s.st.at, s.time.seconds())
 }
 
 func (s *Server) resumeLocked(why haltReason) {
-	for _, q := range s.st.resume(why, s.time.now()) {
+	for _, q := range s.st.resume(why, s.st.at) {
 		s.finishLocked(q)
 	}
 }

@@ -47,7 +47,7 @@ func (s *Server) flushCache(ctx context.Context, timeout time.Duration) (int, st
 	}
 	defer s.change(func(st *state) { st.flush = notFlushing })
 	done := false
-	s.change(func(st *state) { done = st.flushAll(s.time.now()) })
+	s.change(func(st *state) { done = st.flushAll(st.at) })
 	if !done && timeout > 0 {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -60,7 +60,7 @@ func (s *Server) flushCache(ctx context.Context, timeout time.Duration) (int, st
 			case <-ctx.Done():
 			}
 		})
-		done = s.await(ctx, func(st *state) bool { return st.flushAll(s.time.now()) }) == nil
+		done = s.await(ctx, func(st *state) bool { return st.flushAll(st.at) }) == nil
 	}
 	switch {
 	case done:

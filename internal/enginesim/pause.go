@@ -76,7 +76,7 @@ func (s *Server) pauseGeneration(mode pauseMode) error {
 		s.haltLocked(haltPaused)
 		if mode == pauseRetract {
 			for _, r := range st.ranks {
-				r.model.RetractAll(s.time.now())
+				r.model.RetractAll(st.at)
 			}
 		}
 	})

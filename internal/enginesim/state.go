@@ -66,6 +66,10 @@ func (s *summary) add(d time.Duration) { s.sum += d; s.n++ }
 
 // state is everything that changes in an engine. Its methods know no lock and no clock.
 type state struct {
+	// at is the engine time to which the models have advanced. Whoever acts on what it sees acts at this moment:
+	// a later one could find that a sequence has ended meanwhile.
+	at time.Duration
+
 	ranks     []*rank
 	sequences map[string]*sequence // by id
 	next      int                  // the rank whose turn it is
@@ -121,6 +125,7 @@ func newState(c Config) *state {
 
 // advance moves the models to now and returns the sequences that ended by themselves, in order.
 func (st *state) advance(now time.Duration) []*sequence {
+	st.at = now
 	var ended []*sequence
 	for _, r := range st.ranks {
 		for _, ev := range r.model.Advance(now) {

@@ -206,7 +206,7 @@ func (s *Server) loadLocked(u update) outcome {
 
 // flushOrDieLocked is the flush that follows an update: the scheduler asserts that it works.
 func (s *Server) flushOrDieLocked() {
-	if !s.st.flushAll(s.time.now()) {
+	if !s.st.flushAll(s.st.at) {
 		s.dieLocked(exitCrash)
 	}
 }
