@@ -51,11 +51,13 @@ func Matches(path string) bool {
 // parse takes a path apart. Slashes in a row are one, as in base URLs that end in a slash.
 func parse(path string) (place, bool) {
 	const before = 7 // v1alpha1 namespaces {} inferencepools {} senders {}, then proxy
-	var parts []string
-	for part := range strings.SplitSeq(path, "/") {
+	parts := make([]string, 0, before+4)
+	for path != "" {
+		part, rest, _ := strings.Cut(path, "/")
 		if part != "" {
 			parts = append(parts, part)
 		}
+		path = rest
 	}
 	if len(parts) <= before || parts[0] != "v1alpha1" || parts[1] != "namespaces" || parts[3] != "inferencepools" ||
 		parts[5] != "senders" || parts[before] != "proxy" {
@@ -79,6 +81,8 @@ type call struct {
 	arrived time.Time
 	meter   *series
 	sizes   sizes
+	// moveDeadline is when the deadline of writing is next moved.
+	moveDeadline time.Time
 }
 
 // ServeHTTP does what the path's route asks.

@@ -71,7 +71,18 @@ func (h *Handler) copyBody(c *call, to io.Writer) error {
 // readBefore limits the client's silence. Deadlines of connections are by the system's clock.
 func (c *call) readBefore(d time.Duration) { _ = c.out.SetReadDeadline(time.Now().Add(d)) }
 
-func (c *call) writeBefore(d time.Duration) { _ = c.out.SetWriteDeadline(time.Now().Add(d)) }
+// writeBefore limits how long a client may leave what it is sent unread, to within deadlineStep:
+// to move the deadline for every event of a stream would cost more than the event.
+func (c *call) writeBefore(d time.Duration) {
+	now := time.Now()
+	if now.Before(c.moveDeadline) {
+		return
+	}
+	c.moveDeadline = now.Add(deadlineStep)
+	_ = c.out.SetWriteDeadline(now.Add(d + deadlineStep))
+}
+
+const deadlineStep = time.Minute
 
 // hopByHop are headers of one connection, and those that are for the proxy alone: a client's
 // credentials, and encodings in which a reply could not be read.

@@ -19,10 +19,11 @@ type reply struct {
 	state   completeness
 	end     ending
 	out     router.Reply
-	// index and tokens are those of the event at hand; perSequence sums the tokens of a stream,
-	// whose events each repeat the number of their sequence.
+	// index and tokens are those of the event at hand. The events of a stream each repeat the number
+	// of their sequence: first is that of number 0, further are those of the others.
 	index, tokens int64
-	perSequence   map[int64]int64
+	first         int64
+	further       map[int64]int64
 }
 
 // form is how a reply is laid out.
@@ -73,7 +74,7 @@ func (r *reply) Write(p []byte) (int, error) {
 	case document:
 		if _, err := r.scanner.Write(p); err != nil {
 			r.form = opaque
-		} else if r.scanner.Close() == nil {
+		} else if r.scanner.Complete() {
 			r.state = complete
 			r.closeEvent()
 		}
@@ -106,7 +107,8 @@ func (r *reply) outcome() router.Outcome {
 // summary is what the release tells of the reply.
 func (r *reply) summary() router.Reply {
 	out := r.out
-	for _, n := range r.perSequence {
+	out.OutputTokens += r.first
+	for _, n := range r.further {
 		out.OutputTokens += n
 	}
 	const most = 1 << 40 // the router's bound: an engine's nonsense must not spoil a release
@@ -225,13 +227,15 @@ func (r *reply) ended(v jsonscan.Value) {
 
 // closeEvent adds up what the event at hand, or the document, said of its sequence.
 func (r *reply) closeEvent() {
-	if r.tokens > 0 {
-		if r.perSequence == nil {
-			r.perSequence = map[int64]int64{}
+	switch {
+	case r.tokens <= 0:
+	case r.index == 0:
+		r.first = max(r.first, r.tokens)
+	case len(r.further) < router.MaxExecutions:
+		if r.further == nil {
+			r.further = map[int64]int64{}
 		}
-		if len(r.perSequence) < router.MaxExecutions {
-			r.perSequence[r.index] = max(r.perSequence[r.index], r.tokens)
-		}
+		r.further[r.index] = max(r.further[r.index], r.tokens)
 	}
 	r.index, r.tokens = 0, 0
 }

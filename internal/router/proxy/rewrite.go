@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"io"
 	"strconv"
 	"strings"
@@ -46,6 +47,9 @@ func ridValue(f *fields, rid router.RID) string {
 
 // splice is the body with text in place of each of the spans.
 func splice(body *spool, out []span, text string) (io.Reader, int64) {
+	if body.file == nil {
+		return spliceMemory(body, out, text)
+	}
 	var parts []io.Reader
 	at, size := int64(0), body.size
 	for _, s := range out {
@@ -55,4 +59,16 @@ func splice(body *spool, out []span, text string) (io.Reader, int64) {
 	}
 	parts = append(parts, body.part(at, body.size))
 	return io.MultiReader(parts...), size
+}
+
+// spliceMemory is splice for a body that is in memory whole, as most are.
+func spliceMemory(body *spool, out []span, text string) (io.Reader, int64) {
+	whole := make([]byte, 0, len(body.mem)+len(out)*len(text))
+	at := int64(0)
+	for _, s := range out {
+		whole = append(append(whole, body.mem[at:s.from]...), text...)
+		at = s.to
+	}
+	whole = append(whole, body.mem[at:]...)
+	return bytes.NewReader(whole), int64(len(whole))
 }

@@ -60,7 +60,10 @@ const (
 )
 
 // New returns a scanner that tells the visitor what it meets.
-func New(v Visitor) *Scanner { return &Scanner{visitor: v} }
+func New(v Visitor) *Scanner { return &Scanner{visitor: v, raw: make([]byte, 0, firstText)} }
+
+// firstText is room for most of the texts that matter, in bytes.
+const firstText = 64
 
 // Reset makes the scanner ready for another document.
 func (s *Scanner) Reset() {
@@ -91,6 +94,9 @@ func (s *Scanner) Close() error {
 	}
 	return nil
 }
+
+// Complete reports whether a whole document has been written.
+func (s *Scanner) Complete() bool { return s.done == after && s.mode == between }
 
 // step consumes at least one byte of p, or ends a scalar without consuming.
 func (s *Scanner) step(p []byte) (int, error) {
