@@ -128,24 +128,16 @@ func (s *state) dispatch(now instant) {
 	for {
 		s.answerTwins(now)
 		w := s.oldest(blocked)
-		if w == nil {
+		switch {
+		case w == nil:
 			return
-		}
-		if !s.serve(w, now) {
-			s.passOver(w, blocked)
+		case w.lane.home != s.homeOf(w.req.Session):
+			s.queue.remove(w) // its session found or lost its home since it came
+			s.enqueue(w)
+		case !s.serve(w, now):
+			blocked[w.lane] = struct{}{}
 		}
 	}
-}
-
-// passOver blocks the lane of a waiter that cannot be served; one whose session has found a
-// home since it came changes lanes first.
-func (s *state) passOver(w *waiter, blocked map[lane]struct{}) {
-	if home := s.homeOf(w.req.Session); home != w.lane.home {
-		s.queue.remove(w)
-		s.enqueue(w)
-		return
-	}
-	blocked[w.lane] = struct{}{}
 }
 
 // oldest is the first waiter of the lanes that are not blocked.
