@@ -65,6 +65,9 @@ func (s *state) takeBack(l *lease, now instant) {
 // outstanding changes a backend's count and its mirror.
 func (s *state) outstanding(b *backend, by int64) {
 	b.outstanding += by
+	if b.outstanding == 0 && (b.retired || b.Drain != NotDraining) {
+		s.changed = true // a drain, or the wait for a retired incarnation, has ended
+	}
 	if b.slot >= 0 {
 		s.loads[b.slot].outstanding = b.outstanding + b.estimate
 	}
@@ -74,7 +77,8 @@ func (s *state) outstanding(b *backend, by int64) {
 func (s *state) resident(b *backend, by int64) {
 	b.sessions += by
 	if b.Drain == DrainKeep && (b.sessions == 0 || b.sessions == by) {
-		s.unsettled = true // whether the drain waits depends on whether anybody is at home
+		// Whether the drain waits, and whether it has ended, depends on whether anybody is at home.
+		s.unsettled, s.changed = true, true
 	}
 	if b.slot >= 0 {
 		s.loads[b.slot].sessions = b.sessions
@@ -91,8 +95,13 @@ func (s *state) chosen(b *backend) {
 }
 
 func (s *state) senderCounted(name SenderName, by int64) {
-	if v := s.senders[name]; v != nil {
-		v.counted += by
+	v := s.senders[name]
+	if v == nil {
+		return
+	}
+	v.counted += by
+	if v.counted == 0 && v.Access == AccessFenced {
+		s.changed = true // the fence is closed
 	}
 }
 
