@@ -150,7 +150,8 @@ func measureStreams(ctx context.Context, o options, p *process) error {
 	const openers = 64
 	errs := make([]error, openers)
 	var opening sync.WaitGroup
-	var kept sync.Map
+	var kept streams
+	defer kept.close()
 	for i := range openers {
 		opening.Go(func() {
 			for n := i; n < o.streams && errs[i] == nil; n += openers {
@@ -170,12 +171,32 @@ func measureStreams(ctx context.Context, o options, p *process) error {
 	return nil
 }
 
-func open(ctx context.Context, c *http.Client, base, text string, n int, kept *sync.Map) error {
-	resp, err := post(ctx, c, base, text, "X-Session-ID", fmt.Sprint("s", n), holdHeader, "1")
+// streams are replies that are held open.
+type streams struct {
+	mu     sync.Mutex
+	bodies []io.Closer // guarded by mu
+}
+
+func (s *streams) keep(c io.Closer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bodies = append(s.bodies, c)
+}
+
+func (s *streams) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.bodies {
+		_ = b.Close()
+	}
+}
+
+func open(ctx context.Context, c *http.Client, base, text string, n int, kept *streams) error {
+	resp, err := post(ctx, c, base, text, "X-Session-ID", fmt.Sprint("s", n), holdHeader, "1") //nolint:bodyclose // streams.close does
 	if err != nil {
 		return err
 	}
-	kept.Store(n, resp)
+	kept.keep(resp.Body)
 	first := make([]byte, len(event))
 	_, err = io.ReadFull(resp.Body, first)
 	return err
