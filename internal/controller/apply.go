@@ -77,7 +77,7 @@ func (r *Reconciler) recordFacts(ctx context.Context, w *world, p *plan, now tim
 	if equality.Semantic.DeepEqual(status, &w.pool.Status) {
 		return nil
 	}
-	return r.writeStatus(ctx, w, status, now)
+	return r.writeStatus(ctx, w, status)
 }
 
 // begin lets the table grant under the term that is in the status now. It precedes the hand-over: the

@@ -45,14 +45,16 @@ func transitionOf(entry, was *v1alpha1.BackendStatus, now time.Time) metav1.Time
 	return toTheSecond(now)
 }
 
-// isolationOf is when an incarnation was isolated. One that an earlier term isolated stays so
-// until nothing there is unknown.
+// isolationOf is when an incarnation was isolated. One that an earlier term isolated stays so until
+// nothing there is unknown; one that the router has forgotten is over.
 func isolationOf(seen *router.BackendSnapshot, was *v1alpha1.BackendStatus, now time.Time) *metav1.Time {
 	before := was != nil && was.IsolationStartTime != nil
 	switch {
-	case before && (seen == nil || seen.Isolated || seen.UnknownLoad):
+	case seen == nil:
+		return nil
+	case before && (seen.Isolated || seen.UnknownLoad):
 		return was.IsolationStartTime
-	case seen != nil && seen.Isolated:
+	case seen.Isolated:
 		at := toTheSecond(now)
 		return &at
 	default:

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,11 +21,12 @@ const fieldOwner client.FieldOwner = "berthmaster"
 // statusPause is the least time between two writes of a pool's status that record no fact.
 const statusPause = time.Second
 
-// report writes the pool's status, if it differs, and tells the router which facts are in it. The
-// result is when to report again what was held back to merge it; 0: nothing was.
+// report writes the pool's status, if it differs, and tells the router which facts are in it. Of a plan
+// that was not carried out there is nothing true to tell. The result is when to report again what was
+// held back to merge it; 0: nothing was.
 func (r *Reconciler) report(ctx context.Context, w *world, p *plan, applied error) (time.Duration, error) {
-	if w.pool == nil || w.tenure.standing != standingLeads || apierrors.IsConflict(applied) {
-		return 0, nil // there is nothing to report on, or we have no authority to, or what we saw is past
+	if w.pool == nil || w.tenure.standing != standingLeads || applied != nil {
+		return 0, nil // there is nothing to report on, or no authority to
 	}
 	now := r.clock.Now()
 	before := w.current()
@@ -34,19 +34,17 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan, applied erro
 		plan: p, snapshot: w.tenure.table.Snapshot(now), verdicts: messagesOf(w), before: &before.Status,
 		generation: w.pool.Generation, spec: &w.pool.Spec,
 	}
-	if applied != nil {
-		a.generation = before.Status.ObservedGeneration
-	}
 	status := statusOf(a, now)
-	wait := w.tenure.writtenAt.Add(statusPause).Sub(now)
+	wait := w.tenure.reportedAt.Add(statusPause).Sub(now)
 	switch {
 	case equality.Semantic.DeepEqual(status, &before.Status):
 	case wait > 0 && equality.Semantic.DeepEqual(factsOf(status), factsOf(&before.Status)):
 		return wait, nil
 	default:
-		if err := r.writeStatus(ctx, w, status, now); err != nil {
+		if err := r.writeStatus(ctx, w, status); err != nil {
 			return 0, err
 		}
+		w.tenure.reportedAt = now
 	}
 	acknowledge(w.tenure.table, &a.snapshot, now)
 	return 0, nil
@@ -100,7 +98,7 @@ func acknowledge(table *router.Table, written *router.Snapshot, now time.Time) {
 
 // writeStatus replaces the status by server-side apply, on the condition that nobody has changed
 // the pool since it was read: whoever wrote a higher term in between must be seen first.
-func (r *Reconciler) writeStatus(ctx context.Context, w *world, status *v1alpha1.InferencePoolStatus, now time.Time) error {
+func (r *Reconciler) writeStatus(ctx context.Context, w *world, status *v1alpha1.InferencePoolStatus) error {
 	before := w.current()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
@@ -120,6 +118,6 @@ func (r *Reconciler) writeStatus(ctx context.Context, w *world, status *v1alpha1
 		return fmt.Errorf("read back the status: %w", err)
 	}
 	r.events.record(w.pool, changesBetween(&before.Status, &written.Status))
-	w.tenure.written, w.tenure.writtenAt = written, now
+	w.tenure.written = written
 	return nil
 }

@@ -48,8 +48,9 @@ type tenure struct {
 	term     int64
 	// written is the pool as our last status write returned it; nil: none yet. The cache may lag
 	// behind it.
-	written   *v1alpha1.InferencePool
-	writtenAt time.Time
+	written *v1alpha1.InferencePool
+	// reportedAt is when a report was last written.
+	reportedAt time.Time
 
 	mu sync.Mutex
 	// selector chooses the pool's pods. Guarded by mu.
