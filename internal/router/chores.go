@@ -44,6 +44,7 @@ func (s *state) choreFor(b *backend, now instant) chore {
 				c.aborts = append(c.aborts, l.rid)
 			}
 		}
+		b.repeatAborts()
 		b.settling.nextAbort = now.add(abortEvery)
 	}
 	c.reads = len(c.aborts) == 0 && b.provable(now)
