@@ -75,10 +75,11 @@ func (d *demo) show(ctx context.Context) (err error) {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	expected := d.sessions
 	if played != nil {
-		d.sessions = nil // a run that broke off has not made all of its turns
+		expected = nil // a run that broke off has not made all of its turns
 	}
-	return errors.Join(played, d.judge())
+	return errors.Join(played, d.judge(expected))
 }
 
 // open starts the system, applies the sample and waits until every engine
@@ -178,7 +179,7 @@ func (d *demo) perform(ctx context.Context) error {
 
 // tell waits for the traffic to be under way and tells the story.
 func (d *demo) tell(ctx context.Context) error {
-	d.story = &story.Story{System: d.system, Traffic: d.player, Say: d.stage.say, Now: time.Now}
+	d.story = &story.Story{System: d.system, Traffic: briefly{d.player, d.stage}, Say: d.stage.say, Now: time.Now}
 	if err := d.story.Begin(ctx); err != nil {
 		return err
 	}
@@ -187,7 +188,7 @@ func (d *demo) tell(ctx context.Context) error {
 	for _, part := range []func() error{
 		func() error { return d.player.AwaitDone(ctx, total/10) },
 		func() error { return d.story.Drain(ctx, names[1]) },
-		func() error { return d.story.Fence(ctx, "eval", "train", d.evalSessions()) },
+		func() error { return d.story.Fence(ctx, "eval", "train") },
 		func() error { return d.story.Crash(ctx, names[len(names)-1]) },
 	} {
 		if err := part(); err != nil {
@@ -195,16 +196,6 @@ func (d *demo) tell(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (d *demo) evalSessions() []string {
-	var ids []string
-	for i, session := range d.sessions {
-		if senderOf(i) == "eval" {
-			ids = append(ids, session.ID)
-		}
-	}
-	return ids
 }
 
 func (d *demo) clientLog() string { return filepath.Join(d.options.work, "clients.jsonl") }

@@ -18,8 +18,9 @@ const shownFaults = 10
 var errFaults = errors.New("the run is not good")
 
 // judge reads what engines and clients wrote down, shows the table and returns
-// an error that wraps errFaults if there is anything wrong.
-func (d *demo) judge() error {
+// an error that wraps errFaults if there is anything wrong. The expected
+// sessions are those that should have run to their end.
+func (d *demo) judge(expected []workload.Session) error {
 	engines, err := execlog.ReadFiles(d.system.ExecutionLogs())
 	if err != nil {
 		return err
@@ -35,8 +36,12 @@ func (d *demo) judge() error {
 	}
 	d.stage.show(table.String())
 	names := d.system.EngineNames()
+	senders := map[string]string{}
+	for _, session := range d.player.Sessions() {
+		senders[session.ID] = session.Sender
+	}
 	faults := verdict.Run{
-		Sessions: d.sessions, Engines: engines, Clients: clients,
+		Sessions: expected, Senders: senders, Engines: engines, Clients: clients,
 		Disturbed: []string{names[1], names[len(names)-1]}, Quiet: d.story.Quiet(),
 	}.Faults()
 	counts := d.player.Counts("")

@@ -77,8 +77,8 @@ func (s *Story) Drain(ctx context.Context, name string) error {
 }
 
 // Fence shuts one sender out, waits until nothing of it runs while the other
-// goes on, and lets it in again. The sessions are those of the fenced sender.
-func (s *Story) Fence(ctx context.Context, fenced, other string, sessions []string) error {
+// goes on, and lets it in again.
+func (s *Story) Fence(ctx context.Context, fenced, other string) error {
 	mark := s.history.Now()
 	s.Say(fmt.Sprintf("fence %s: server-side apply of its one entry", fenced))
 	if err := s.System.SetAccess(ctx, fenced, v1alpha1.SenderFenced); err != nil {
@@ -93,7 +93,7 @@ func (s *Story) Fence(ctx context.Context, fenced, other string, sessions []stri
 	if err := s.Traffic.Await(ctx, other, s.Traffic.Started(other)+20); err != nil {
 		return fmt.Errorf("%s is to go on while %s is fenced: %w", other, fenced, err)
 	}
-	s.quiet = append(s.quiet, verdict.Quiet{What: "fenced " + fenced, Sessions: sessions, From: from, To: s.Now()})
+	s.quiet = append(s.quiet, verdict.Quiet{What: "fenced " + fenced, Sender: fenced, From: from, To: s.Now()})
 	s.Say(fmt.Sprintf("  %s went on meanwhile; open %s again", other, fenced))
 	if err := s.System.SetAccess(ctx, fenced, v1alpha1.SenderOpen); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,8 +19,8 @@ type Plant string
 const (
 	// PlantNone: the clients keep the protocol.
 	PlantNone Plant = ""
-	// PlantReplay: a client that is unsure of its session's first request
-	// repeats it at once, which is what the protocol is there to prevent.
+	// PlantReplay: in some sessions the client is unsure of its first request
+	// and repeats it at once, which is what the protocol is there to prevent.
 	PlantReplay Plant = "replay"
 )
 
@@ -39,12 +40,24 @@ type Config struct {
 	Log *execlog.Writer
 	// Plant is a fault to put into the clients.
 	Plant Plant
+	// Until, if not nil, lets every session be followed by another like it
+	// until it is closed. Nil: each is played once.
+	Until <-chan struct{}
 }
 
-// Player replays a workload once.
+// Player replays a workload.
 type Player struct {
 	config Config
 	ledger *ledger
+
+	mu     sync.Mutex
+	played []Played // guarded by mu
+}
+
+// Played is a session that has begun.
+type Played struct {
+	workload.Session
+	Sender string
 }
 
 // New returns a player that has not begun.
@@ -72,13 +85,39 @@ func (p *Player) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for i, session := range p.config.Sessions {
 		running.Go(func() {
-			if err := p.play(ctx, begun, p.config.Sender(i), session); err != nil {
-				fail(fmt.Errorf("session %s: %w", session.ID, err))
+			if err := p.follow(ctx, begun, i, session); err != nil {
+				fail(err)
 			}
 		})
 	}
 	running.Wait()
 	return context.Cause(ctx)
+}
+
+// follow plays a session, and others like it for as long as it may.
+func (p *Player) follow(ctx context.Context, begun time.Time, number int, session workload.Session) error {
+	one := Played{Session: session, Sender: p.config.Sender(number)}
+	for round := 1; ; round++ {
+		if err := p.play(ctx, begun, number, one); err != nil {
+			return fmt.Errorf("session %s: %w", one.ID, err)
+		}
+		select {
+		case <-p.config.Until: // a nil channel never is ready
+			return nil
+		default:
+		}
+		if p.config.Until == nil {
+			return nil
+		}
+		one.ID = fmt.Sprintf("%s.%d", session.ID, round)
+	}
+}
+
+// Sessions returns the sessions that have begun.
+func (p *Player) Sessions() []Played {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.played)
 }
 
 // Counts returns what a sender has done so far; the empty name stands for all.

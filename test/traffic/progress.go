@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// errEnded is returned to whoever waits for more traffic than there is.
-var errEnded = errors.New("the traffic has ended before")
+// ErrEnded is returned to whoever waits for more traffic than there is.
+var ErrEnded = errors.New("the traffic has ended before")
 
 // Counts is what the sessions of one sender, or of all, have done so far.
 type Counts struct {
@@ -78,7 +78,7 @@ func (l *ledger) await(ctx context.Context, sender string, enough func(Counts) b
 		case enough(counts):
 			return nil
 		case over:
-			return errEnded
+			return ErrEnded
 		}
 		select {
 		case <-more:

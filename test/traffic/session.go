@@ -21,6 +21,8 @@ const (
 	// attempts is how often one turn may be made again before something must
 	// be wrong.
 	attempts = 20
+	// plantEvery is in how many sessions one carries the planted fault.
+	plantEvery = 16
 	// bytesPerToken is what the simulated engine takes a token of text to be.
 	bytesPerToken = 4
 )
@@ -29,17 +31,25 @@ const (
 var errImpatient = errors.New("planted: unsure of the request")
 
 // play makes the turns of one session, one after the other, and ends it.
-func (p *Player) play(ctx context.Context, begun time.Time, sender string, session workload.Session) error {
+func (p *Player) play(ctx context.Context, begun time.Time, number int, session Played) error {
 	opened := begun.Add(p.compress(session.Arrival))
 	if err := rest(ctx, opened); err != nil {
 		return err
 	}
-	own := p.config.Pool.Session(client.SessionConfig{ID: session.ID, Sender: sender, Epoch: p.config.Epoch, Group: session.Group})
+	p.mu.Lock()
+	p.played = append(p.played, session)
+	p.mu.Unlock()
+	own := p.config.Pool.Session(client.SessionConfig{
+		ID: session.ID, Sender: session.Sender, Epoch: p.config.Epoch, Group: session.Group,
+	})
 	for i, turn := range session.Turns {
 		if err := rest(ctx, opened.Add(p.compress(turn.NotBefore))); err != nil {
 			return err
 		}
-		one := turnOf{player: p, session: own, id: session.ID, index: strconv.Itoa(i), sender: sender, turn: turn}
+		one := turnOf{player: p, session: own, id: session.ID, index: strconv.Itoa(i), sender: session.Sender, turn: turn}
+		if i == 0 && number%plantEvery == 0 {
+			one.plant = p.config.Plant
+		}
 		if err := one.make(ctx); err != nil {
 			return fmt.Errorf("turn %d: %w", i, err)
 		}
@@ -50,7 +60,7 @@ func (p *Player) play(ctx context.Context, begun time.Time, sender string, sessi
 	if err := own.Close(ctx); err != nil {
 		return err
 	}
-	p.ledger.add(sender, func(c *Counts) { c.Ended++ })
+	p.ledger.add(session.Sender, func(c *Counts) { c.Ended++ })
 	return nil
 }
 
@@ -62,13 +72,14 @@ type turnOf struct {
 	index   string // of the turn, as the engines and the logs know it
 	sender  string
 	turn    workload.Turn
+	plant   Plant
 }
 
 // make generates the turn. It makes it again only when the client knows that
 // nothing of the earlier execution runs or will.
 func (t turnOf) make(ctx context.Context) error {
 	request := t.request()
-	if t.player.config.Plant == PlantReplay && t.index == "0" {
+	if t.plant == PlantReplay {
 		if err := t.replay(ctx, request); err != nil {
 			return err
 		}

@@ -184,8 +184,8 @@ func TestPlantedReplayIsFoundByTheEnginesRecords(t *testing.T) {
 	}
 	run := judge()
 	// The engine may have finished before it noticed the cut; either is forbidden.
-	if report := execlog.Check(run.Engines, run.Clients); len(report.Violations) < 12 {
-		t.Errorf("the records show %d starts that were not allowed, want one in each of 12 sessions", len(report.Violations))
+	if report := execlog.Check(run.Engines, run.Clients); len(report.Violations) != 1 {
+		t.Errorf("the records show %d starts that were not allowed, want the one of the first session", len(report.Violations))
 	}
 	if len(run.Faults()) == 0 {
 		t.Error("the run passes for good")
@@ -223,8 +223,8 @@ func TestAwaitFailsOnceAllTrafficHasEnded(t *testing.T) {
 	if err := player.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := player.Await(ctx, "train", 1000); !errors.Is(err, errEnded) {
-		t.Errorf("Await gave %v, want %v", err, errEnded)
+	if err := player.Await(ctx, "train", 1000); !errors.Is(err, ErrEnded) {
+		t.Errorf("Await gave %v, want %v", err, ErrEnded)
 	}
 	if err := player.AwaitDone(ctx, 60); err != nil {
 		t.Errorf("AwaitDone of what is done gave %v", err)

@@ -20,6 +20,8 @@ type Run struct {
 	// Disturbed names the backends that were drained or killed, which is what
 	// their sessions may leave them for.
 	Disturbed []string
+	// Senders gives the sender of each session by its id.
+	Senders map[string]string
 	// Quiet are promises of the status that something did not run.
 	Quiet []Quiet
 }
@@ -38,7 +40,7 @@ func (r Run) Faults() []string {
 	}
 	faults = append(faults, r.incomplete(report.Turns)...)
 	for _, quiet := range r.Quiet {
-		faults = append(faults, quiet.faults(report.Turns)...)
+		faults = append(faults, quiet.faults(report.Turns, r.Senders)...)
 	}
 	return append(faults, r.strays(report.Turns)...)
 }

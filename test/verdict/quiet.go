@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/berthmaster/berthmaster/internal/enginesim/execlog"
@@ -14,18 +13,18 @@ type Quiet struct {
 	What string
 	// Backend, if set, was promised to run nothing.
 	Backend string
-	// Sessions were promised not to run anywhere.
-	Sessions []string
+	// Sender, if set, was promised to run nothing anywhere.
+	Sender string
 	// From and To bound the time, by the clock of the engines' records.
 	From, To time.Time
 }
 
 // faults finds the executions that ran nevertheless. One without an end was
 // killed with its engine and is judged elsewhere.
-func (q Quiet) faults(turns []execlog.Turn) []string {
+func (q Quiet) faults(turns []execlog.Turn, senders map[string]string) []string {
 	var faults []string
 	for _, turn := range turns {
-		if q.Backend == "" && !slices.Contains(q.Sessions, turn.Session) {
+		if q.Sender != "" && senders[turn.Session] != q.Sender {
 			continue
 		}
 		for _, e := range turn.Executions {

@@ -52,7 +52,10 @@ func run(first, second string) (*log, Run) {
 	l := &log{now: time.Unix(1_700_000_000, 0)}
 	l.start(first, "1", "s1", "0", "r0").finish("r0", execlog.Finished, 10).told("s1", "0", "r0", execlog.Succeeded)
 	l.start(second, "1", "s1", "1", "r1").finish("r1", execlog.Finished, 20).told("s1", "1", "r1", execlog.Succeeded)
-	return l, Run{Sessions: []workload.Session{{ID: "s1", Turns: make([]workload.Turn, 2)}}}
+	return l, Run{
+		Sessions: []workload.Session{{ID: "s1", Turns: make([]workload.Turn, 2)}},
+		Senders:  map[string]string{"s1": "eval"},
+	}
 }
 
 func (r Run) with(l *log) Run {
@@ -108,14 +111,14 @@ func TestFaults(t *testing.T) {
 		}, want: "although the status said drained a"},
 		"running as a session that was promised to be fenced is a fault": {run: func() Run {
 			l, r := run("a", "a")
-			r.Quiet = []Quiet{{What: "fenced eval", Sessions: []string{"s1"}, From: l.records[3].Time.Add(-time.Millisecond), To: l.now}}
+			r.Quiet = []Quiet{{What: "fenced eval", Sender: "eval", From: l.records[3].Time.Add(-time.Millisecond), To: l.now}}
 			return r.with(l)
 		}, want: "session s1 turn 1 ran on a"},
 		"running before, after or elsewhere is not": {run: func() Run {
 			l, r := run("a", "a")
 			r.Quiet = []Quiet{
 				{Backend: "b", From: l.records[0].Time, To: l.now},
-				{Sessions: []string{"s2"}, From: l.records[0].Time, To: l.now},
+				{Sender: "train", From: l.records[0].Time, To: l.now},
 				{Backend: "a", From: l.records[1].Time, To: l.records[2].Time},
 			}
 			return r.with(l)
