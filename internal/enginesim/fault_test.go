@@ -203,22 +203,28 @@ func TestResetAfterNothingAnswersNothing(t *testing.T) {
 	}
 }
 
-func TestRefuseClosesThePortForItsTime(t *testing.T) {
-	url := socketed(t, Config{})
-	if _, _, err := fetch(t, http.MethodPost, url+"/sim/faults", `{"kind":"refuse","millis":300}`); err != nil {
-		t.Fatal(err)
-	}
-	refused := func() bool {
+func TestRefuseClosesThePort(t *testing.T) {
+	url := socketed(t, Config{Faults: []Fault{{Kind: FaultRefuse, Millis: 3_600_000}}})
+	until(t, "connections are refused", func() bool {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 		if err == nil {
 			_ = conn.Close()
 		}
 		return errors.Is(err, syscall.ECONNREFUSED)
-	}
-	until(t, "connections are refused", refused)
-	until(t, "connections are accepted again", func() bool { return !refused() })
-	if resp, _, err := fetch(t, http.MethodGet, url+"/model_info", ""); err != nil || resp.StatusCode != http.StatusOK {
-		t.Errorf("after the refusal: %v", err)
+	})
+}
+
+func TestRefuseIsOverAfterItsTime(t *testing.T) {
+	url := socketed(t, Config{})
+	for range 3 {
+		until(t, "the fault is set", func() bool {
+			_, _, err := fetch(t, http.MethodPost, url+"/sim/faults", `{"kind":"refuse","millis":20}`)
+			return err == nil
+		})
+		until(t, "connections are accepted again", func() bool {
+			resp, _, err := fetch(t, http.MethodGet, url+"/model_info", "")
+			return err == nil && resp.StatusCode == http.StatusOK
+		})
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/berthmaster/berthmaster/internal/enginesim/model"
 )
 
 func TestARequestTakesTheTimeOfTheModelDividedBySpeed(t *testing.T) {
@@ -201,5 +203,35 @@ func TestPauseAbortsAgainWhatItMissed(t *testing.T) {
 		if x.look(q).status != seqAborted || !about(pause.took, 3*time.Second) {
 			t.Errorf("status %v, the pause took %v", x.look(q).status, pause.took)
 		}
+	})
+}
+
+func TestARequestForNoTokensGetsNone(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		out := b.post("/generate", `{"text":"x","sampling_params":{"max_new_tokens":0}}`).json(t)
+		meta, _ := out["meta_info"].(map[string]any)
+		if out["text"] != "" || meta["completion_tokens"] != 0.0 {
+			t.Errorf("%v", out)
+		}
+	})
+}
+
+func TestAnAbortedOutputIsASignOfLifeWhilePaused(t *testing.T) {
+	inBubble(t, Config{Model: model.Params{MaxRunning: 1}}, func(b *bubble) {
+		runs := b.start(http.MethodPost, "/generate", hundred(""))
+		after(50 * time.Millisecond)
+		waits := b.start(http.MethodPost, "/generate", hundred(`,"rid":"waits"`))
+		after(50 * time.Millisecond)
+		b.post("/pause_generation", `{"mode":"in_place"}`)
+		probe := b.start(http.MethodGet, "/health", "")
+		after(2500 * time.Millisecond)
+		b.post("/abort_request", `{"rid":"waits"}`)
+		<-waits.done
+		<-probe.done
+		if probe.rec.Code != http.StatusOK || !about(probe.took, 3*time.Second) {
+			t.Errorf("%d after %v", probe.rec.Code, probe.took)
+		}
+		b.post("/continue_generation", `{}`)
+		<-runs.done
 	})
 }

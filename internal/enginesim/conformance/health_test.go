@@ -16,6 +16,9 @@ func quickHealth(c *enginesim.Config) {
 	c.HealthPoll, c.HealthTimeout = 200*time.Millisecond, 2*time.Second
 }
 
+// patientHealth gives a row a minute of real time before the failure of a health request could interfere.
+func patientHealth(c *enginesim.Config) { c.HealthTimeout = speed * time.Minute }
+
 func healthRows() []row {
 	return []row{
 		{"1.2", "a healthy engine answers 200 with an empty body after about a second", nothing, nil, func(t *testing.T, e *engine) {
@@ -41,7 +44,7 @@ func healthRows() []row {
 				wantStatus(t, e.get(t, "/health"), http.StatusOK)
 			}
 		}},
-		{"1.2", "while paused an answer to a control request makes the probe succeed", admin, nil, func(t *testing.T, e *engine) {
+		{"1.2", "while paused an answer to a control request makes the probe succeed", admin, patientHealth, func(t *testing.T, e *engine) {
 			e.pause(t, "in_place")
 			defer e.ok(t, "/continue_generation", "{}")
 			probe := make(chan reply, 1)
@@ -115,10 +118,13 @@ func checkHealthDuringUpdate(t *testing.T, e *engine) {
 
 func processRows() []row {
 	return []row{
-		{"1.2", "starting is 503 while /model_info answers 200, and then it is up", simulator,
-			func(c *enginesim.Config) { c.Startup = 10 * time.Second }, func(t *testing.T, e *engine) {
+		{"1.2", "starting is 503 while /model_info answers 200", simulator,
+			func(c *enginesim.Config) { c.Startup = speed * time.Hour }, func(t *testing.T, e *engine) {
 				wantStatus(t, e.get(t, "/health"), http.StatusServiceUnavailable)
 				wantStatus(t, e.get(t, "/model_info"), http.StatusOK)
+			}},
+		{"1.2", "after its warm-up it is up", simulator,
+			func(c *enginesim.Config) { c.Startup = time.Second }, func(t *testing.T, e *engine) {
 				eventually(t, "it is up", func() bool { return e.get(t, "/health").status == http.StatusOK })
 			}},
 		{"1.2", "without warm-up it is up at once", simulator, nil, func(t *testing.T, e *engine) {
