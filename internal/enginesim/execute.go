@@ -108,7 +108,6 @@ func (st *state) reject(q *sequence, before []*sequence, maxQueued int) error {
 		queued += r.model.Load().Waiting
 	}
 	if queued >= maxQueued*len(st.ranks) {
-		st.counts.refused++
 		return errQueueFull
 	}
 	return nil

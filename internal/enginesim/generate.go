@@ -43,7 +43,17 @@ func (s *Server) handleGenerate(w http.ResponseWriter, r *http.Request) error {
 func (q *sequence) wholeText(tokens int) string {
 	var b strings.Builder
 	text.Write(&b, q.seed, 0, tokens)
-	return b.String()
+	return trimStop(b.String(), q.plan.reason)
+}
+
+// trimStop takes the stop string that ended a text, and what follows it, off the text. Its tokens stay.
+func trimStop(said string, reason finishReason) string {
+	if stop, ok := reason["matched"].(string); ok {
+		if at := strings.LastIndex(said, stop); at >= 0 {
+			return said[:at]
+		}
+	}
+	return said
 }
 
 // generateReply is one sequence of a reply, or of one event of a stream; its tokens begin at index from.

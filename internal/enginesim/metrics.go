@@ -3,7 +3,6 @@ package enginesim
 import (
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -116,11 +115,4 @@ func (l labelSet) metric(name string, kind prometheus.ValueType, v float64) prom
 func (l labelSet) histogram(name string, v summary) prometheus.Metric {
 	n := uint64(max(0, v.n))
 	return prometheus.MustNewConstHistogram(l.desc(name), n, v.sum.Seconds(), nil, l.values...)
-}
-
-// between adds the mean time between two tokens of a sequence that has ended.
-func (s *summary) addMean(span time.Duration, tokens int) {
-	if tokens > 1 {
-		s.add(span / time.Duration(tokens-1))
-	}
 }

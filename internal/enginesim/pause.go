@@ -14,8 +14,6 @@ func (s *Server) handlePause(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch body.Mode {
 	case pauseAbort, pauseRetract, pauseInPlace:
-	case notPaused:
-		return invalidBody("body.mode: Input should be 'abort', 'retract' or 'in_place'")
 	default:
 		return invalidBody("body.mode: Input should be 'abort', 'retract' or 'in_place'")
 	}

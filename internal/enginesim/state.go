@@ -49,11 +49,10 @@ type weights struct {
 
 // counts are what /metrics reports and the models do not know.
 type counts struct {
-	requests, aborted, refused int64
-	updates                    int64
-	updateTime                 time.Duration
-	latency, queue, first      summary
-	between                    summary
+	requests, aborted     int64
+	updateTime            time.Duration
+	latency, queue, first summary
+	between               summary
 }
 
 // summary is the sum and the number of a series of durations.
@@ -63,6 +62,13 @@ type summary struct {
 }
 
 func (s *summary) add(d time.Duration) { s.sum += d; s.n++ }
+
+// addMean adds the mean time between two tokens of a sequence that has ended.
+func (s *summary) addMean(span time.Duration, tokens int) {
+	if tokens > 1 {
+		s.add(span / time.Duration(tokens-1))
+	}
+}
 
 // state is everything that changes in an engine. Its methods know no lock and no clock.
 type state struct {

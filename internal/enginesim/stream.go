@@ -105,12 +105,12 @@ func (x *execution) tell(i int, t *told, f func(increment) error) (over bool, er
 	}
 	from, before := t.tokens, t.text.Len()
 	text.Write(&t.text, x.seqs[i].seed, from, v.tokens)
-	all := t.text.String()
+	all := trimStop(t.text.String(), v.reason)
 	t.tokens = v.tokens
 	if v.status != seqActive {
 		t.tokens, over = streamEnded, true
 	}
-	return over, f(increment{index: i, view: v, from: from, new: all[before:], all: all})
+	return over, f(increment{index: i, view: v, from: from, new: all[min(before, len(all)):], all: all})
 }
 
 // streamEnded marks, in place of a number of tokens, a sequence whose last event is out.

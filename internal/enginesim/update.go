@@ -185,7 +185,6 @@ func (s *Server) loadLocked(u update) outcome {
 	if f := st.faults.take(FaultUpdateFails, ""); f != nil {
 		return outcome{status: f.Status, message: f.Message}
 	}
-	st.counts.updates++
 	st.weights.content = u.content
 	if u.path != "" {
 		st.weights.path, st.weights.served = u.path, u.path

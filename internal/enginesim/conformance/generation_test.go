@@ -86,6 +86,26 @@ func generationRows() []row {
 				t.Errorf("%+v", g.Meta)
 			}
 		}},
+		{"1.4", "a stop string ends the output, is named and is not in the text", nothing, nil, func(t *testing.T, e *engine) {
+			request := map[string]any{"text": "x", "sampling_params": map[string]any{"max_new_tokens": 12, "ignore_eos": true, "temperature": 0}}
+			whole := e.generate(t, request).Text
+			stop := whole[len(whole)/2 : len(whole)/2+4]
+			request["sampling_params"].(map[string]any)["stop"] = stop
+			for _, stream := range []bool{false, true} {
+				request["stream"] = stream
+				r := e.ok(t, "/generate", body(request))
+				var g generated
+				if stream {
+					events := generatedEvents(t, r)
+					g = events[len(events)-1]
+				} else {
+					r.decode(t, &g)
+				}
+				if g.Meta.Reason["type"] != "stop" || g.Meta.Reason["matched"] != stop || !strings.HasPrefix(whole, g.Text) || strings.Contains(g.Text, stop) {
+					t.Errorf("%q up to %q is %q, %v", whole, stop, g.Text, g.Meta.Reason)
+				}
+			}
+		}},
 		{"1.4", "equal requests get equal tokens", nothing, nil, func(t *testing.T, e *engine) {
 			request := map[string]any{"text": "the same", "sampling_params": map[string]any{"max_new_tokens": 8, "temperature": 0, "sampling_seed": 7}}
 			if diff := cmp.Diff(e.generate(t, request).OutputIDs, e.generate(t, request).OutputIDs); diff != "" {
