@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -36,7 +37,7 @@ type Processes struct {
 	close  sync.Once
 
 	mu      sync.Mutex
-	running []*Process // guarded by mu, in the order of their start
+	started []*Process // guarded by mu, in the order of their start
 }
 
 type start struct {
@@ -92,7 +93,7 @@ func (p *Processes) Start(c Command) (*Process, error) {
 	}
 	proc := &Process{name: c.Name, cmd: cmd, done: make(chan struct{})}
 	p.mu.Lock()
-	p.running = append(p.running, proc)
+	p.started = append(p.started, proc)
 	p.mu.Unlock()
 	go proc.wait()
 	return proc, nil
@@ -103,15 +104,29 @@ func (p *Processes) LogPath(name string) string {
 	return filepath.Join(p.logDir, name+".log")
 }
 
+// Running names the processes that have not ended.
+func (p *Processes) Running() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var names []string
+	for _, proc := range p.started {
+		select {
+		case <-proc.done:
+		default:
+			names = append(names, proc.name)
+		}
+	}
+	return names
+}
+
 // Close kills whatever still runs and waits until it is gone.
 func (p *Processes) Close() {
 	p.mu.Lock()
-	running := p.running
-	p.running = nil
+	started := slices.Clone(p.started)
 	p.mu.Unlock()
-	for i := len(running) - 1; i >= 0; i-- {
-		running[i].Kill()
-		<-running[i].done
+	for _, proc := range slices.Backward(started) {
+		proc.Kill()
+		<-proc.done
 	}
 	p.close.Do(func() { close(p.closed) })
 }

@@ -180,6 +180,9 @@ func (s *System) watch(p *Process) {
 	}()
 }
 
+// Running names the processes that have not ended.
+func (s *System) Running() []string { return s.processes.Running() }
+
 // Close stops everything, the manager first, so that it can say good-bye to the
 // API server; engines next; the store last. It returns when no process is left
 // and the state is removed; logs stay.
