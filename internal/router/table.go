@@ -21,6 +21,9 @@ type Table struct {
 	mu    sync.Mutex
 	state *state        // guarded by mu
 	fates chan struct{} // guarded by mu; closed and replaced when a fate becomes known
+	// latest is the latest time that any operation was given. Callers read their clocks before
+	// they have the lock, so an earlier time may come after a later one; time does not go back.
+	latest instant // guarded by mu
 }
 
 // NewTable makes the table of one pool. It grants nothing until Lead is called and a fleet is
@@ -59,7 +62,8 @@ func (t *Table) at(now time.Time) instant { return instant(now.Sub(t.began)) }
 // enter locks the table for one operation, which ends with leave.
 func (t *Table) enter(now time.Time) (*state, instant) {
 	t.mu.Lock()
-	return t.state, t.at(now)
+	t.latest = max(t.latest, t.at(now))
+	return t.state, t.latest
 }
 
 // leave serves the waiters that the operation made room for, unlocks, and tells those concerned.

@@ -111,6 +111,7 @@ func (t *Table) Tick(now time.Time) {
 	s, at := t.enter(now)
 	defer t.leave(at)
 	s.advance(at)
+	s.freed = true // a waiter may wait for time alone, such as the end of a cool-down
 }
 
 // Snapshot copies what the table knows.
