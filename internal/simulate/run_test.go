@@ -61,6 +61,9 @@ func drawScenario(t *rapid.T) Scenario {
 	return s
 }
 
+// moves are the arms that may move a session between two turns.
+var moves = map[string]bool{Rebalanced: true, "third-turn": true, "rebalance-by-tokens": true}
+
 func TestEveryArmDoesAllTheWorkAndNoneBeatsTheFloor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, seed := drawScenario(t), rapid.Uint64().Draw(t, "seed")
@@ -83,7 +86,7 @@ func TestEveryArmDoesAllTheWorkAndNoneBeatsTheFloor(t *testing.T) {
 			if low := floor(s, sessions); r.Duration < low {
 				t.Fatalf("%s: %v, faster than the floor of %v", a.Name, r.Duration, low)
 			}
-			if a.Name != Rebalanced && r.Moves != 0 {
+			if !moves[a.Name] && r.Moves != 0 {
 				t.Fatalf("%s moved sessions", a.Name)
 			}
 			if r.P50 > r.P90 || r.P90 > r.P99 || r.P99 > r.Duration || r.WorstHitRate > r.HitRate {
@@ -94,12 +97,16 @@ func TestEveryArmDoesAllTheWorkAndNoneBeatsTheFloor(t *testing.T) {
 }
 
 func TestRunRepeatsItselfForEqualSeeds(t *testing.T) {
+	scenario := mixedFleet()
+	shape := swe()
+	shape.Tasks = inFlight
+	scenario.Sessions = shape.Generate
 	for _, a := range append(Arms(), Designs()...) {
-		first, err := Run(mixedFleet(), a, 3)
+		first, err := Run(scenario, a, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Run(mixedFleet(), a, 3)
+		again, err := Run(scenario, a, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
