@@ -27,7 +27,7 @@ var _ = Describe("the owner of a pool under traffic", Ordered, func() {
 	)
 
 	BeforeAll(func() {
-		system = start()
+		system = start("owner")
 		names := system.EngineNames()
 		drained, killed = names[1], names[len(names)-1]
 		flow = letFlow(system)

@@ -29,9 +29,9 @@ func TestStories(t *testing.T) {
 }
 
 // start brings a local system up with its pool serving, and takes it down after
-// the container of specs that asked for it. The engines' addresses differ from
-// the demo's, so that both can run at once.
-func start() *local.System {
+// the container of specs that asked for it; its logs stay under that name. The
+// engines' addresses differ from the demo's, so that both can run at once.
+func start(name string) *local.System {
 	GinkgoHelper()
 	root, err := filepath.Abs("../..")
 	Expect(err).NotTo(HaveOccurred())
@@ -42,7 +42,7 @@ func start() *local.System {
 		assets = filepath.Join(root, "bin", "k8s")
 	}
 	system, err := local.Start(context.Background(), local.Config{
-		Root: root, Bin: programs, Assets: assets, Work: filepath.Join(root, ".cache", "e2e"),
+		Root: root, Bin: programs, Assets: assets, Work: filepath.Join(root, ".cache", "e2e", name),
 		Engines: engines, FirstAddress: netip.MustParseAddr("127.0.0.31"), Speed: speed,
 		Say: func(line string) { GinkgoWriter.Println(line) },
 	})
