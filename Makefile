@@ -39,6 +39,11 @@ demo: build $(control-plane) ## The main job on this machine: PLANT=replay, TRAC
 	bin/demo -bin bin -assets "$(KUBEBUILDER_ASSETS)" \
 	  $(if $(TRACE),-trace "$(TRACE)") $(if $(LIMIT),-limit "$(LIMIT)") $(if $(PLANT),-plant "$(PLANT)")
 
+.PHONY: local
+local: build $(control-plane) ## The system of the demo without its traffic, until Ctrl-C.
+	go build -o bin/demo ./test/demo
+	bin/demo -bin bin -assets "$(KUBEBUILDER_ASSETS)" -only system
+
 ##@ Generated files
 
 .PHONY: generate
@@ -85,15 +90,35 @@ lint: bin/golangci-lint ## The house rules of .golangci.yml, import arrows inclu
 .PHONY: test-unit
 test-unit: ## Unit and property tests, with the race detector.
 	cd test/cluster && go test ./build
-	go test -race $(unit_packages)
+	go test -race -timeout 20m $(unit_packages)
 
 .PHONY: test-envtest
 test-envtest: $(control-plane) ## Tests against a real kube-apiserver.
-	go test -race $(addprefix ./,$(envtest_packages))
+	go test -race -timeout 20m $(addprefix ./,$(envtest_packages))
 
 .PHONY: test-e2e
 test-e2e: build $(control-plane) ## The user's story on the local system.
 	go test -count=1 -timeout 15m -v ./test/e2e -args -bin "$(CURDIR)/bin"
+
+.PHONY: engine-conformance
+engine-conformance: ## The claims about SGLang's API, against a server: URL=http://host:30000.
+	@test -n "$(URL)" || { echo "engine-conformance: say which server, e.g. URL=http://127.0.0.1:30000"; exit 2; }
+	go test ./internal/enginesim/conformance -run Conformance -count=1 -v -engine-url="$(URL)" $(CONFORMANCE)
+
+##@ Measurements and long runs
+
+.PHONY: bench
+bench: build ## Measure: one line each, "figure NAME VALUE UNIT".
+	@set -e; for command in $(sort $(dir $(wildcard test/bench/*/main.go))); do go run ./$$command; done
+	@bin/kubectl-berth simulate --workload all --output figures
+
+.PHONY: fuzz
+fuzz: ## Every fuzz target, FUZZTIME each.
+	@set -e; grep -rno --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' api client clients cmd internal | \
+	  sed 's|^\(.*\)/[^/]*:[0-9]*:func |\1 |' | while read -r folder target; do \
+	    echo "fuzz $$target in $$folder"; \
+	    go test "./$$folder" -run '^$$' -fuzz "^$$target$$" -fuzztime "$(FUZZTIME)"; \
+	  done
 
 ##@ What the checks stand on
 
