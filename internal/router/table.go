@@ -20,7 +20,7 @@ type Table struct {
 
 	mu    sync.Mutex
 	state *state        // guarded by mu
-	fates chan struct{} // guarded by mu; closed and replaced when a fate becomes known
+	fates chan struct{} // guarded by mu; nil unless somebody waits; closed when a fate becomes known
 	// latest is the latest time that any operation was given. Callers read their clocks before
 	// they have the lock, so an earlier time may come after a later one; time does not go back.
 	latest instant // guarded by mu
@@ -33,7 +33,7 @@ func NewTable(pool PoolUID, random io.Reader, now time.Time) *Table {
 		random = seeded()
 	}
 	return &Table{
-		began: now, changes: make(chan struct{}, 1), fates: make(chan struct{}), lifetime: newLifetime(),
+		began: now, changes: make(chan struct{}, 1), lifetime: newLifetime(),
 		state: newState(pool, ridsFrom(random)),
 	}
 }
@@ -72,11 +72,11 @@ func (t *Table) leave(now instant) {
 	s.dispatch(now)
 	woken := s.queue.woken
 	s.queue.woken = nil
-	if s.fates {
-		s.fates = false
+	if s.fates && t.fates != nil {
 		close(t.fates)
-		t.fates = make(chan struct{})
+		t.fates = nil
 	}
+	s.fates = false
 	changed := s.changed
 	s.changed = false
 	t.mu.Unlock()
@@ -214,6 +214,9 @@ func (t *Table) fate(c *Claim) (Ending, <-chan struct{}, error) {
 	l := t.state.find(c)
 	if l == nil {
 		return Ending{}, nil, refuse(ReasonLeaseUnknown, "", "no such lease: it ended more than the retention time ago")
+	}
+	if t.fates == nil {
+		t.fates = make(chan struct{})
 	}
 	return l.ending(t.state.failureInStatus()), t.fates, nil
 }

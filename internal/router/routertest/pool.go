@@ -2,6 +2,7 @@ package routertest
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -72,7 +73,7 @@ func Member(name router.BackendName, life int) router.Member {
 
 // Incarnation names the nth life of a backend.
 func Incarnation(name router.BackendName, life int) router.Incarnation {
-	return router.Incarnation(string(name) + "/" + string(rune('0'+life)))
+	return router.Incarnation(fmt.Sprint(name, "/", life))
 }
 
 // New makes the pool of a fleet; everything in it is healthy.
