@@ -12,10 +12,14 @@ import (
 // by itself that it is complete: before its last bytes go to the client, so that a client that has
 // its answer is no longer counted.
 func (x *exchange) pass(resp *http.Response) {
+	seen := newReply(resp)
+	if seen.form == document && resp.ContentLength >= 0 && resp.ContentLength <= inMemory {
+		x.passWhole(resp, seen)
+		return
+	}
 	passed(resp.Header, x.c.w.Header())
 	x.c.w.WriteHeader(resp.StatusCode)
 	x.head = headSent
-	seen := newReply(resp)
 	// A reply of known length goes out as it fills the buffers of the connection; any other one
 	// may pause at any byte.
 	eager := resp.ContentLength < 0
@@ -33,6 +37,28 @@ func (x *exchange) pass(resp *http.Response) {
 		return
 	}
 	x.h.measure(x.c, label(end.Outcome))
+}
+
+// passWhole passes a short document on once all of it is there: engines write it in one go, and a
+// client is better told in words that it broke off, and whether to repeat it, than by a cut
+// connection.
+func (x *exchange) passWhole(resp *http.Response, seen *reply) {
+	text := make([]byte, resp.ContentLength)
+	if _, err := io.ReadFull(resp.Body, text); err != nil {
+		x.brokeInside(seen, err)
+		return
+	}
+	_, _ = resp.Body.Read(text[:0:0]) // its end, which lets the connection rest
+	passed(resp.Header, x.c.w.Header())
+	_, _ = seen.Write(text)
+	seen.atEnd()
+	end := x.conclude(seen.outcome(), seen.summary())
+	x.c.firstByte(x.h.cfg.Clock())
+	x.c.sizes.reply = int64(len(text))
+	x.h.measure(x.c, label(end.Outcome))
+	x.c.writeBefore(x.h.cfg.Limits.Silence)
+	x.c.w.WriteHeader(resp.StatusCode)
+	_, _ = x.c.w.Write(text) // a client that has gone by now has no say in the outcome
 }
 
 // brokeInside ends an exchange that broke in its reply. One that was complete by then has ended
