@@ -45,6 +45,21 @@ func sweAsync() Scenario {
 	}
 }
 
+// sweVerbose is swe-async with six times the output and no short context limit, so that
+// sessions generate most of their time: 63 million tokens in all, where 62 are reported. It
+// is not calibrated, and was added after the shipped policy had been seen, to tell what of
+// the tables depends on how much of their time sessions spend in tools.
+func sweVerbose() Scenario {
+	shape := swe()
+	shape.Output.Median *= 6
+	shape.Output.Max = 32768
+	shape.ContextLimit = 1_000_000
+	return Scenario{
+		Name: "swe-verbose", Fleet: fleet(replicas, largeCache()),
+		Opening: KeepInFlight, InFlight: inFlight, Sessions: shape.Generate,
+	}
+}
+
 // sweGroup has eight samples per task and a barrier after each update of 64 tasks. Group
 // size, barrier and correlation are our assumptions: the report names none.
 func sweGroup(correlation float64) Scenario {

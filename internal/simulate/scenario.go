@@ -67,7 +67,7 @@ func fleet(n int, engine model.Params) []Backend {
 
 // Scenarios returns all built-in scenarios, in the order of the tables.
 func Scenarios() []Scenario {
-	all := []Scenario{sweAsync()}
+	all := []Scenario{sweAsync(), sweVerbose()}
 	for _, correlation := range []float64{0.3, 0.5, 0.8, 1} {
 		all = append(all, sweGroup(correlation))
 	}

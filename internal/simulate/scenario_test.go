@@ -7,7 +7,7 @@ import (
 )
 
 func TestFindReturnsFamiliesWhole(t *testing.T) {
-	for name, want := range map[string]int{"swe-async": 1, "swe-group": 4, "swe-group-0.8": 1, "mixed-fleet": 1, "burst": 1, "long-context": 1} {
+	for name, want := range map[string]int{"swe-async": 1, "swe-verbose": 1, "swe-group": 4, "swe-group-0.8": 1, "mixed-fleet": 1, "burst": 1, "long-context": 1} {
 		if found, err := Find(name); err != nil || len(found) != want {
 			t.Errorf("%s: %d scenarios, %v; want %d", name, len(found), err, want)
 		}
@@ -16,7 +16,7 @@ func TestFindReturnsFamiliesWhole(t *testing.T) {
 
 func TestFindNamesWhatThereIsInstead(t *testing.T) {
 	_, err := Find("swe")
-	if !errors.Is(err, ErrUnknownScenario) || !strings.Contains(err.Error(), "swe-async, swe-group-0.3") {
+	if !errors.Is(err, ErrUnknownScenario) || !strings.Contains(err.Error(), "swe-async, swe-verbose, swe-group-0.3") {
 		t.Errorf("error %v", err)
 	}
 }
