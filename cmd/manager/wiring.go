@@ -71,6 +71,18 @@ func newManager(cluster *rest.Config, o *options) (ctrl.Manager, error) {
 			return nil, fmt.Errorf("build the scheme: %w", err)
 		}
 	}
+	manager, err := ctrl.NewManager(cluster, ctrl.Options{
+		Scheme: scheme, Cache: cachesFor(o), HealthProbeBindAddress: o.probeAddress,
+		Metrics: metricsserver.Options{BindAddress: o.metricsAddress},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the manager: %w", err)
+	}
+	return manager, nil
+}
+
+// cachesFor keeps what is read again and again: of pods, only what is read.
+func cachesFor(o *options) cache.Options {
 	caches := cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: controller.TrimPod}},
@@ -78,14 +90,7 @@ func newManager(cluster *rest.Config, o *options) (ctrl.Manager, error) {
 	if o.namespace != "" {
 		caches.DefaultNamespaces = map[string]cache.Config{o.namespace: {}}
 	}
-	manager, err := ctrl.NewManager(cluster, ctrl.Options{
-		Scheme: scheme, Cache: caches, HealthProbeBindAddress: o.probeAddress,
-		Metrics: metricsserver.Options{BindAddress: o.metricsAddress},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("set up the manager: %w", err)
-	}
-	return manager, nil
+	return caches
 }
 
 func addLeaseAPI(manager ctrl.Manager, pools *router.Pools, o *options) error {

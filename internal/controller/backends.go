@@ -28,7 +28,7 @@ func (a account) backends(now time.Time) []v1alpha1.BackendStatus {
 		if b.place == placeStray && seen == nil {
 			continue
 		}
-		entry := entryOf(b, seen, a.verdicts[string(b.incarnation)], now)
+		entry := entryOf(b, seen, a.verdicts[string(b.incarnation)])
 		was := before[[2]string{entry.Name, entry.Incarnation}]
 		entry.IsolationStartTime = isolationOf(seen, was, now)
 		entry.LastTransitionTime = transitionOf(&entry, was, now)
@@ -63,14 +63,14 @@ func isolationOf(seen *router.BackendSnapshot, was *v1alpha1.BackendStatus, now 
 }
 
 // entryOf is one line of the status.
-func entryOf(b *berth, seen *router.BackendSnapshot, verdict string, now time.Time) v1alpha1.BackendStatus {
+func entryOf(b *berth, seen *router.BackendSnapshot, verdict string) v1alpha1.BackendStatus {
 	entry := v1alpha1.BackendStatus{
 		Name: b.name, Incarnation: string(b.incarnation), URL: b.url, DrainStartTime: timeOrNil(b.drain.start),
 	}
 	if seen != nil {
 		entry.Capacity, entry.WeightVersion = seen.Capacity, string(seen.Version)
 	}
-	entry.State, entry.Reason, entry.Message = stateOf(b, seen, now)
+	entry.State, entry.Reason, entry.Message = stateOf(b, seen)
 	if verdict != "" && entry.Message == "" && entry.State != v1alpha1.BackendServing {
 		entry.Message = verdict
 	}
@@ -82,7 +82,7 @@ func entryOf(b *berth, seen *router.BackendSnapshot, verdict string, now time.Ti
 const maxMessage = 512
 
 // stateOf says what a backend is doing, and why.
-func stateOf(b *berth, seen *router.BackendSnapshot, now time.Time) (v1alpha1.BackendState, v1alpha1.BackendReason, string) {
+func stateOf(b *berth, seen *router.BackendSnapshot) (v1alpha1.BackendState, v1alpha1.BackendReason, string) {
 	switch {
 	case b.drain.reason != "":
 		return drainState(b, seen)
@@ -118,17 +118,26 @@ func drainState(b *berth, seen *router.BackendSnapshot) (v1alpha1.BackendState, 
 
 // healthState is the state of a backend that nothing keeps out of service but itself.
 func healthState(seen *router.BackendSnapshot) (v1alpha1.BackendState, v1alpha1.BackendReason, string) {
-	switch {
-	case seen.Admissible:
+	if seen.Admissible {
 		return v1alpha1.BackendServing, "", ""
-	case seen.Health == router.HealthUnknown:
+	}
+	switch seen.Health {
+	case router.HealthUnknown:
 		return v1alpha1.BackendPending, v1alpha1.ReasonNotProbed, ""
-	case seen.Health == router.Refused:
+	case router.Refused:
 		return v1alpha1.BackendUnhealthy, v1alpha1.ReasonConnectionRefused, ""
-	case seen.Health == router.Unhealthy:
+	case router.Unhealthy:
 		return v1alpha1.BackendUnhealthy, v1alpha1.ReasonProbesFailed, ""
-	case seen.Health == router.SuspectedPaused:
+	case router.SuspectedPaused:
 		return v1alpha1.BackendPending, v1alpha1.ReasonSuspectedPaused, ""
+	case router.Healthy:
+	}
+	return closedState(seen)
+}
+
+// closedState is the state of a backend that is well and takes no leases.
+func closedState(seen *router.BackendSnapshot) (v1alpha1.BackendState, v1alpha1.BackendReason, string) {
+	switch {
 	case seen.Capacity <= 0:
 		return v1alpha1.BackendPending, v1alpha1.ReasonCapacityUnknown,
 			"neither the engine nor spec.backends.capacity says how many executions it can run"

@@ -77,35 +77,34 @@ func availableCondition(summary *v1alpha1.PoolSummary, spec *v1alpha1.InferenceP
 
 // drainingCondition: a drain goes on that has not ended.
 func drainingCondition(backends []v1alpha1.BackendStatus, p *plan, now time.Time) metav1.Condition {
-	late := map[string]bool{}
-	for i := range p.berths {
-		late[p.berths[i].name] = late[p.berths[i].name] || p.berths[i].drain.late(now)
-	}
-	var going, overdue []string
-	drained := false
-	for i := range backends {
-		switch entry := &backends[i]; entry.State {
-		case v1alpha1.BackendDraining:
-			going = append(going, entry.Name)
-			if late[entry.Name] {
-				overdue = append(overdue, entry.Name)
-			}
-		case v1alpha1.BackendDrained:
-			drained = true
-		case v1alpha1.BackendPending, v1alpha1.BackendServing, v1alpha1.BackendUnhealthy,
-			v1alpha1.BackendSettling, v1alpha1.BackendIsolated, v1alpha1.BackendRetired:
-		}
-	}
+	going := namesIn(backends, v1alpha1.BackendDraining)
+	overdue := slices.DeleteFunc(slices.Clone(going), func(name string) bool { return !p.lateFor(name, now) })
 	switch {
 	case len(overdue) > 0:
 		return condition(v1alpha1.ConditionDraining, metav1.ConditionTrue, v1alpha1.ReasonDrainsLate, "past its deadline: "+names(overdue))
 	case len(going) > 0:
 		return condition(v1alpha1.ConditionDraining, metav1.ConditionTrue, v1alpha1.ReasonDrainsInProgress, "being drained: "+names(going))
-	case drained:
+	case len(namesIn(backends, v1alpha1.BackendDrained)) > 0:
 		return condition(v1alpha1.ConditionDraining, metav1.ConditionFalse, v1alpha1.ReasonAllDrained, "every drain has ended")
 	default:
 		return condition(v1alpha1.ConditionDraining, metav1.ConditionFalse, v1alpha1.ReasonNotDraining, "no backend is being drained")
 	}
+}
+
+// namesIn lists the backends in a state.
+func namesIn(backends []v1alpha1.BackendStatus, state v1alpha1.BackendState) []string {
+	var list []string
+	for i := range backends {
+		if backends[i].State == state {
+			list = append(list, backends[i].Name)
+		}
+	}
+	return list
+}
+
+// lateFor reports whether a drain of a backend of that name is past its deadline.
+func (p *plan) lateFor(name string, now time.Time) bool {
+	return slices.ContainsFunc(p.berths, func(b berth) bool { return b.name == name && b.drain.late(now) })
 }
 
 // fencedCondition: nothing of any fenced sender can be running.

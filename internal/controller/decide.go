@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"time"
 
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
@@ -109,7 +110,6 @@ func (p *plan) planBerths(w world, sightings []sighting, now time.Time) {
 	for life := range w.ended {
 		ended[life] = struct{}{}
 	}
-	named, current := map[string]struct{}{}, map[router.Incarnation]struct{}{}
 	for _, s := range sightings {
 		if _, over := ended[s.incarnation]; over {
 			s.process = processEnded
@@ -117,25 +117,34 @@ func (p *plan) planBerths(w world, sightings []sighting, now time.Time) {
 		if s.process == processEnded {
 			s.unusable, s.message = v1alpha1.ReasonProcessEnded, "the engine's process has ended, and no new one has started"
 		}
-		b := berth{sighting: s, place: placeMember, load: loadOf(w, s)}
-		p.addBerth(w, b, drains[s.name], now)
-		named[s.name], current[s.incarnation] = struct{}{}, struct{}{}
+		p.addBerth(w, berth{sighting: s, place: placeMember, load: loadOf(w, s)}, drains[s.name], now)
 	}
+	known := ended
+	for i := range p.berths {
+		known[p.berths[i].incarnation] = struct{}{}
+	}
+	p.planStrays(w, known, drains, now)
+	for i := range w.pool.Spec.Drain {
+		if asked := &w.pool.Spec.Drain[i]; !p.names(asked.Backend) {
+			p.addBerth(w, berth{sighting: sighting{name: asked.Backend}, place: placeNobody}, asked, now)
+		}
+	}
+}
+
+// planStrays adds the strays of which nothing better is known: not that they have ended, nor that
+// they are members.
+func (p *plan) planStrays(w world, known map[router.Incarnation]struct{}, drains map[string]*v1alpha1.DrainSpec, now time.Time) {
 	for _, s := range w.strays {
-		if _, known := current[s.incarnation]; known || s.fate == fateEnded {
+		if _, better := known[s.incarnation]; better || s.fate == fateEnded {
 			continue
 		}
-		if _, over := ended[s.incarnation]; over {
-			continue
-		}
-		p.addBerth(w, strayBerth(s, named), drains[s.name], now)
-		named[s.name] = struct{}{}
+		p.addBerth(w, strayBerth(s, p.names(s.name)), drains[s.name], now)
 	}
-	for _, asked := range w.pool.Spec.Drain {
-		if _, known := named[asked.Backend]; !known {
-			p.addBerth(w, berth{sighting: sighting{name: asked.Backend}, place: placeNobody}, &asked, now)
-		}
-	}
+}
+
+// names reports whether a backend of that name is in the plan.
+func (p *plan) names(name string) bool {
+	return slices.ContainsFunc(p.berths, func(b berth) bool { return b.name == name })
 }
 
 // addBerth completes a berth with its drain and its isolation.
@@ -154,10 +163,9 @@ func (p *plan) addBerth(w world, b berth, asked *v1alpha1.DrainSpec, now time.Ti
 
 // strayBerth says what became of a stray, and of its address: behind that of a missing pod another
 // engine may answer by now.
-func strayBerth(s stray, named map[string]struct{}) berth {
+func strayBerth(s stray, replaced bool) berth {
 	b := berth{place: placeStray, load: router.LoadUnknown}
 	b.sighting = sighting{name: s.name, incarnation: s.incarnation, url: s.url, process: processLives}
-	_, replaced := named[s.name]
 	switch {
 	case s.fate == fateMissing:
 		b.url, b.unusable = "", v1alpha1.ReasonPodMissing

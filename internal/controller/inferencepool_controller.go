@@ -3,7 +3,6 @@ package controller
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -118,9 +117,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	todo := decide(seen, now)
-	applied := r.apply(ctx, &seen, &todo, now)
-	held, reported := r.report(ctx, &seen, &todo, applied)
-	if err := errors.Join(applied, reported); err != nil {
+	if err := r.apply(ctx, &seen, &todo, now); err != nil {
+		return afterError(err) // of a plan that was not carried out there is nothing true to report
+	}
+	held, err := r.report(ctx, &seen, &todo)
+	if err != nil {
 		return afterError(err)
 	}
 	return ctrl.Result{RequeueAfter: r.again(&todo, held)}, nil

@@ -95,8 +95,7 @@ func (r *Reconciler) readerFor(s standing) client.Reader {
 
 // readPool returns the pool as it was last written or read, whichever is newer; nil: there is none.
 func (r *Reconciler) readPool(ctx context.Context, key types.NamespacedName) (*v1alpha1.InferencePool, error) {
-	t := r.tenures.get(key)
-	reader := client.Reader(r.live)
+	t, reader := r.tenures.get(key), r.live
 	if t != nil {
 		reader = r.readerFor(t.standing)
 	}

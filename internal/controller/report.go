@@ -21,11 +21,11 @@ const fieldOwner client.FieldOwner = "berthmaster"
 // statusPause is the least time between two writes of a pool's status that record no fact.
 const statusPause = time.Second
 
-// report writes the pool's status, if it differs, and tells the router which facts are in it. Of a plan
-// that was not carried out there is nothing true to tell. The result is when to report again what was
-// held back to merge it; 0: nothing was.
-func (r *Reconciler) report(ctx context.Context, w *world, p *plan, applied error) (time.Duration, error) {
-	if w.pool == nil || w.tenure.standing != standingLeads || applied != nil {
+// report writes the status of a pool whose plan was carried out, if it differs, and tells the router
+// which facts are in it. The result is when to report again what was held back to merge it; 0: nothing
+// was.
+func (r *Reconciler) report(ctx context.Context, w *world, p *plan) (time.Duration, error) {
+	if w.pool == nil || w.tenure.standing != standingLeads {
 		return 0, nil // there is nothing to report on, or no authority to
 	}
 	now := r.clock.Now()

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// parse is what the manager makes of its arguments.
+func parse(t *testing.T, arguments ...string) (*options, error) {
+	t.Helper()
+	var o options
+	flags := flag.NewFlagSet("manager", flag.ContinueOnError)
+	flags.SetOutput(&bytes.Buffer{})
+	o.bind(flags)
+	if err := flags.Parse(arguments); err != nil {
+		return nil, err
+	}
+	return &o, o.validate(flags.Args())
+}
+
+func TestEverythingIsBoundToLoopbackUnlessToldOtherwise(t *testing.T) {
+	o, err := parse(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for flag, address := range map[string]string{
+		"lease-bind-address": o.leaseAddress, "metrics-bind-address": o.metricsAddress, "health-probe-bind-address": o.probeAddress,
+	} {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil || !net.ParseIP(host).IsLoopback() {
+			t.Errorf("--%s is %s by default, want a loopback address", flag, address)
+		}
+	}
+}
+
+func TestArgumentsThatMakeNoSenseAreRefusedByName(t *testing.T) {
+	for argument, want := range map[string]string{
+		"serve": `"serve"`, "--lease-bind-address=": "--lease-bind-address", "--no-such-flag": "no-such-flag",
+	} {
+		if _, err := parse(t, argument); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error that names %s", argument, err, want)
+		}
+	}
+}
+
+func TestTokenKeyComesFromTheFileOrFromChance(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	key := bytes.Repeat([]byte("k"), 32)
+	if err := os.WriteFile(path, key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := (&options{tokenKeyFile: path}).tokenKeys()
+	if err != nil || !bytes.Equal(keys.Current, key) {
+		t.Errorf("key %q, %v; want that of the file", keys.Current, err)
+	}
+	one, err := (&options{}).tokenKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := (&options{}).tokenKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Equal(one.Current, other.Current) || one.Validate() != nil {
+		t.Error("two processes without a file share a key, or have a short one")
+	}
+}
+
+func TestTokenKeyFileThatIsMissingOrShortIsRefused(t *testing.T) {
+	short := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(short, []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{short, filepath.Join(t.TempDir(), "missing")} {
+		if _, err := (&options{tokenKeyFile: path}).tokenKeys(); err == nil || !strings.Contains(err.Error(), "--token-key-file") {
+			t.Errorf("%s: %v, want an error that names the flag", path, err)
+		}
+	}
+}
+
+func TestPodsAreTrimmedAndANamespaceLimitsTheCaches(t *testing.T) {
+	caches := cachesFor(&options{namespace: "rl"})
+	if _, limited := caches.DefaultNamespaces["rl"]; !limited || len(caches.DefaultNamespaces) != 1 {
+		t.Errorf("namespaces %v, want rl alone", caches.DefaultNamespaces)
+	}
+	if everywhere := cachesFor(&options{}); everywhere.DefaultNamespaces != nil {
+		t.Errorf("namespaces %v, want all", everywhere.DefaultNamespaces)
+	}
+	for object, by := range caches.ByObject {
+		if _, isPod := object.(*corev1.Pod); !isPod || by.Transform == nil {
+			t.Errorf("%T has transform %t, want pods trimmed", object, by.Transform != nil)
+		}
+	}
+	if len(caches.ByObject) != 1 {
+		t.Errorf("%d kinds have caches of their own, want pods", len(caches.ByObject))
+	}
+}

@@ -1,0 +1,60 @@
+package controller
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/berthmaster/berthmaster/api/v1alpha1"
+)
+
+func TestChangesBetweenTellsEachChangeOnce(t *testing.T) {
+	before := &v1alpha1.InferencePoolStatus{
+		Term: 1, Epoch: 1,
+		Senders: []v1alpha1.SenderStatus{{Name: "train", Access: v1alpha1.SenderStateOpen}, {Name: "eval", Access: v1alpha1.SenderStateFencing}},
+		Backends: []v1alpha1.BackendStatus{
+			{Name: "a", Incarnation: "u/c", State: v1alpha1.BackendServing},
+			{Name: "b", Incarnation: "v/c", State: v1alpha1.BackendServing},
+		},
+	}
+	after := before.DeepCopy()
+	after.Term, after.Epoch = 2, 3
+	after.Failure = &v1alpha1.PoolFailure{RequestID: "r", Backend: "a"}
+	after.Senders[1].Access = v1alpha1.SenderStateFenced
+	after.Senders = append(after.Senders, v1alpha1.SenderStatus{Name: "new", Access: v1alpha1.SenderStateOpen})
+	after.Backends[0].State, after.Backends[0].Reason = v1alpha1.BackendUnhealthy, v1alpha1.ReasonConnectionRefused
+	after.Backends = append(after.Backends, v1alpha1.BackendStatus{Name: "c", State: v1alpha1.BackendPending})
+	type brief struct{ Kind, Reason string }
+	var got []brief
+	for _, c := range changesBetween(before, after) {
+		got = append(got, brief{c.kind, c.reason})
+	}
+	want := []brief{
+		{corev1.EventTypeNormal, "TermBegan"}, {corev1.EventTypeNormal, "EpochRaised"}, {corev1.EventTypeWarning, "PoolFailed"},
+		{corev1.EventTypeNormal, "SenderFenced"}, {corev1.EventTypeWarning, "BackendUnhealthy"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if again := changesBetween(after, after); len(again) != 0 {
+		t.Errorf("nothing changed, yet %v", again)
+	}
+}
+
+func TestEventsOfTwoBackendsAreNotOneThatHappenedTwice(t *testing.T) {
+	pool := &v1alpha1.InferencePool{}
+	pool.Name, pool.Namespace, pool.UID = "policy", "rl", "pool"
+	pod := partOf(pool, backendPart(&v1alpha1.BackendStatus{Name: "a", Incarnation: "uid/c"}))
+	if want := (&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "rl", Name: "a", UID: "uid"}); cmp.Diff(want, pod) != "" {
+		t.Errorf("a pod's event is related to %v, want %v", pod, want)
+	}
+	one := partOf(pool, backendPart(&v1alpha1.BackendStatus{Name: "a", Incarnation: "endpoint:a/1"}))
+	other := partOf(pool, backendPart(&v1alpha1.BackendStatus{Name: "b", Incarnation: "endpoint:b/2"}))
+	if *one == *other {
+		t.Errorf("the events of two endpoints are both related to %v", one)
+	}
+	if one.Name != "policy" || one.Kind != v1alpha1.InferencePoolKind {
+		t.Errorf("an endpoint's event is related to %v, want a part of the pool", one)
+	}
+}
