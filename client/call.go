@@ -68,10 +68,10 @@ func unanswered(err error) bool {
 	if !ok {
 		return !errors.Is(err, errBeforeSending)
 	}
-	if problem.Reason == "" {
-		return problem.Status >= 500 || problem.Status == http.StatusTooManyRequests
+	if problem.known() {
+		return errors.Is(problem, ErrNotLeader) || errors.Is(problem, ErrNoLeader)
 	}
-	return errors.Is(problem, ErrNotLeader) || errors.Is(problem, ErrNoLeader)
+	return problem.Status >= 500 || problem.Status == http.StatusTooManyRequests
 }
 
 func retryAfter(err error) time.Duration {

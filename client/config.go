@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
 	"io"
 	mathrand "math/rand/v2"
@@ -25,8 +26,14 @@ type Config struct {
 	Token func(ctx context.Context) (string, error)
 	// APIKey gives the engines' api-key, on each generation; nil sends none.
 	APIKey func(ctx context.Context) (string, error)
+	// TLS is how the pool's own transport trusts the router, and shows who it is; nil trusts the
+	// system's roots. It is not used together with Transport.
+	TLS *tls.Config
 	// Transport carries calls to the router; nil is a transport of the pool's own.
 	Transport http.RoundTripper
+	// EngineTLS is how engines of https URLs are trusted; nil trusts the system's roots. The name that
+	// is verified is the URL's host unless it says another.
+	EngineTLS *tls.Config
 	// Dial opens connections to engines; nil dials as the net package does.
 	Dial Dialer
 	// DialTimeout bounds one connection attempt to an engine; 0 is 10 s.
@@ -142,7 +149,7 @@ func New(config Config) (*Pool, error) {
 	if transport == nil {
 		own := &http.Transport{
 			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second,
-			TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+			TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true, TLSClientConfig: p.config.TLS.Clone(),
 		}
 		transport, p.idle = own, own.CloseIdleConnections
 	}

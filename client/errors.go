@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -103,11 +104,14 @@ func (p *Problem) Error() string {
 	return "pool: " + word + ": " + p.Detail
 }
 
+// known reports whether the problem is one of the protocol's. Others are faults: the router's own,
+// or of somebody in between.
+func (p *Problem) known() bool {
+	return slices.ContainsFunc(reasons(), func(reason error) bool { return reason.Error() == p.Reason })
+}
+
 // Is matches the variable of the problem's reason.
 func (p *Problem) Is(target error) bool {
-	if p.Reason == "" {
-		return false
-	}
 	for _, known := range reasons() {
 		if known == target {
 			return known.Error() == p.Reason

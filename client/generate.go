@@ -105,7 +105,9 @@ func (l *Lease) run(ctx context.Context, r Request, body []byte) verdict {
 func (l *Lease) conclude(ctx context.Context, v verdict) (*Result, error) {
 	ctx, cancel := linger(ctx, l.pool.config.ReleaseGrace)
 	defer cancel()
-	ending, err := l.Release(ctx, Report{Outcome: v.outcome, OutputTokens: v.outputTokens, WeightVersion: v.weightVersion})
+	ending, err := l.Release(ctx, Report{
+		Outcome: v.outcome, OutputTokens: v.outputTokens, PromptTokens: v.promptTokens, WeightVersion: v.weightVersion,
+	})
 	if v.outcome == Succeeded {
 		return &Result{
 			Body: v.body, Lease: l, WeightVersion: v.weightVersion, OutputTokens: v.outputTokens,

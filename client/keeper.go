@@ -38,8 +38,8 @@ func (k *keeper) end() {
 func (k *keeper) tellWritten() { k.once.Do(func() { close(k.written) }) }
 
 // run renews every third of the TTL, at once when the request has been written, and more often
-// while answers are lost. It never gives up on a router that does not answer: one that comes back
-// takes the lease up again by its token.
+// while answers are lost. It gives up only once the router calls the lease over: one that comes back
+// takes the lease up again by its token, and credentials that fail may be good again soon.
 func (k *keeper) run(ctx context.Context, cut func(error)) {
 	start, wait := NotStarted, k.lease.TTL/3
 	for k.await(ctx, &start, wait) {
@@ -47,17 +47,22 @@ func (k *keeper) run(ctx context.Context, cut func(error)) {
 		switch {
 		case err == nil:
 			wait = k.lease.TTL / 3
-		case unanswered(err):
-			wait = k.lease.TTL / 12
 		case errors.Is(err, ErrStaleEpoch):
 			cut(err)
 			return
-		default:
-			// The lease is over for the router. What the engine still answers counts nevertheless:
-			// nobody else was given this request.
+		case over(err):
+			// What the engine still answers counts nevertheless: nobody else was given this request.
 			return
+		default:
+			wait = k.lease.TTL / 12
 		}
 	}
+}
+
+// over reports whether the router has no such lease any more.
+func over(err error) bool {
+	return errors.Is(err, ErrLeaseEnded) || errors.Is(err, ErrExecutionLost) || errors.Is(err, ErrLeaseUnknown) ||
+		errors.Is(err, ErrRequestConflict)
 }
 
 // await waits for the next renewal to be due. It is false once ctx has ended.

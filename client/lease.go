@@ -86,7 +86,7 @@ func (p *Pool) beforePoll(ctx context.Context, refusal *Problem, took, left time
 
 // poll makes one acquire, in which the router may wait for us.
 func (p *Pool) poll(ctx context.Context, r AcquireRequest, left time.Duration) (*Lease, error) {
-	body := acquireBody{RequestID: r.RequestID, identity: r.identity()}
+	body := acquireBody{RequestID: r.RequestID, identity: r.identity(), Token: r.Token}
 	if r.LastBackend.Name != "" {
 		body.LastBackend = &Backend{Name: r.LastBackend.Name, Incarnation: r.LastBackend.Incarnation}
 	}

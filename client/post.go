@@ -108,13 +108,24 @@ func (p *post) dial(ctx context.Context, u *url.URL) (*oneWay, error) {
 	if u.Scheme != "https" {
 		return conn, nil
 	}
-	secure := tls.Client(raw, &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12})
+	secure := tls.Client(raw, p.trust(u.Hostname()))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
 		return nil, err
 	}
 	conn.Conn, conn.sealed = secure, true
 	return conn, nil
+}
+
+// trust is how an engine is verified. HTTP/2 is not offered: one connection carries one request.
+func (p *post) trust(host string) *tls.Config {
+	config := p.pool.config.EngineTLS.Clone()
+	if config == nil {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	config.ServerName = or(config.ServerName, host)
+	config.NextProtos = []string{"http/1.1"}
+	return config
 }
 
 // exchange writes the request on conn and reads the reply.

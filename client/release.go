@@ -16,6 +16,8 @@ type Report struct {
 	Outcome Outcome
 	// OutputTokens is how many tokens were generated; 0 if that is not known.
 	OutputTokens int64
+	// PromptTokens is how many tokens the prompts had; 0 if that is not known.
+	PromptTokens int64
 	// WeightVersion is the version that the engine's reply named; empty if it named none.
 	WeightVersion string
 }
@@ -71,7 +73,8 @@ func (l *Lease) release(ctx context.Context, report Report) (Ending, error) {
 	c := call{
 		method: http.MethodPost, path: leasePath(l.RequestID, "release"),
 		body: releaseBody{
-			Token: l.Token, Outcome: report.Outcome, OutputTokens: report.OutputTokens, WeightVersion: report.WeightVersion,
+			Token: l.Token, Outcome: report.Outcome, OutputTokens: report.OutputTokens,
+			PromptTokens: report.PromptTokens, WeightVersion: report.WeightVersion,
 		},
 	}
 	if report.Outcome == Ambiguous {

@@ -15,6 +15,7 @@ type verdict struct {
 	message       string // the engine's explanation
 	weightVersion string
 	outputTokens  int64
+	promptTokens  int64
 	err           error
 }
 
@@ -25,6 +26,7 @@ type engineReply struct {
 		FinishReason     finish `json:"finish_reason"`
 		WeightVersion    string `json:"weight_version"`
 		CompletionTokens int64  `json:"completion_tokens"`
+		PromptTokens     int64  `json:"prompt_tokens"`
 	} `json:"meta_info"`
 	Choices []struct {
 		FinishReason finish `json:"finish_reason"`
@@ -34,6 +36,7 @@ type engineReply struct {
 	} `json:"metadata"`
 	Usage struct {
 		CompletionTokens int64 `json:"completion_tokens"`
+		PromptTokens     int64 `json:"prompt_tokens"`
 	} `json:"usage"`
 	Error json.RawMessage `json:"error"`
 }
@@ -110,12 +113,14 @@ func (v verdict) with(reply engineReply) verdict {
 		reasons = append(reasons, m.FinishReason)
 		v.weightVersion = or(m.WeightVersion, v.weightVersion)
 		v.outputTokens += m.CompletionTokens
+		v.promptTokens += m.PromptTokens
 	}
 	for _, choice := range reply.Choices {
 		reasons = append(reasons, choice.FinishReason)
 	}
 	v.weightVersion = or(reply.Metadata.WeightVersion, v.weightVersion)
 	v.outputTokens += reply.Usage.CompletionTokens
+	v.promptTokens += reply.Usage.PromptTokens
 	for _, reason := range reasons {
 		if reason.Type == abortType && v.outcome == Succeeded {
 			v.outcome, v.message = Aborted, oneLine(reason.Message)

@@ -24,12 +24,13 @@ var errUnfinished = errors.New("the stream ended before [DONE]")
 type stream struct {
 	verdict verdict
 	tokens  map[int]int64
+	prompts map[int]int64
 }
 
 // readStream reads server-sent events to [DONE], which alone makes a stream complete. An error
 // from each cuts the request.
 func readStream(from io.Reader, each func([]byte) error) (verdict, error) {
-	s := stream{verdict: verdict{outcome: Succeeded, status: http.StatusOK}, tokens: map[int]int64{}}
+	s := stream{verdict: verdict{outcome: Succeeded, status: http.StatusOK}, tokens: map[int]int64{}, prompts: map[int]int64{}}
 	lines := bufio.NewReader(from)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -58,10 +59,13 @@ func (s *stream) take(data []byte, each func([]byte) error) error {
 	if err := json.Unmarshal(data, &event); err != nil {
 		return fmt.Errorf("read an event of the stream: %w", err)
 	}
-	s.verdict.body, s.verdict.outputTokens = data, 0
+	s.verdict.body, s.verdict.outputTokens, s.verdict.promptTokens = data, 0, 0
 	s.verdict = s.verdict.with(event.engineReply)
 	if s.verdict.outputTokens > 0 {
 		s.tokens[event.Index] = s.verdict.outputTokens
+	}
+	if s.verdict.promptTokens > 0 {
+		s.prompts[event.Index] = s.verdict.promptTokens
 	}
 	if each == nil {
 		return nil
@@ -73,9 +77,13 @@ func (s *stream) take(data []byte, each func([]byte) error) error {
 }
 
 func (s *stream) finished() verdict {
-	s.verdict.outputTokens = 0
-	for _, n := range s.tokens {
-		s.verdict.outputTokens += n
-	}
+	s.verdict.outputTokens, s.verdict.promptTokens = sum(s.tokens), sum(s.prompts)
 	return s.verdict
+}
+
+func sum(counts map[int]int64) (total int64) {
+	for _, n := range counts {
+		total += n
+	}
+	return total
 }

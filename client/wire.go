@@ -44,8 +44,8 @@ type Backend struct {
 	URL string `json:"url,omitempty"`
 }
 
-// AcquireRequest asks for a lease. All but Executions, Group, LastBackend and Wait are its
-// identity together with RequestID: asked again with the same, it gives the same lease.
+// AcquireRequest asks for a lease. RequestID, and all of the rest but LastBackend, Token and Wait,
+// are its identity: asked again with the same, it gives the same lease.
 type AcquireRequest struct {
 	RequestID        string
 	SessionID        string
@@ -58,6 +58,9 @@ type AcquireRequest struct {
 	Group string
 	// LastBackend is where the session was; the zero value if that is not known.
 	LastBackend Backend
+	// Token is that of an earlier answer to the same request, if the caller has kept one: a router
+	// that has taken over meanwhile counts the lease by it. Empty is none.
+	Token string
 	// Wait is how long to wait in all for a lease that cannot be given yet; 0 does not wait.
 	Wait time.Duration
 }
@@ -81,6 +84,7 @@ type acquireBody struct {
 	identity
 	LastBackend *Backend `json:"lastBackend,omitempty"`
 	WaitSeconds int64    `json:"waitSeconds,omitempty"`
+	Token       string   `json:"token,omitempty"`
 }
 
 type leaseReply struct {
@@ -127,6 +131,7 @@ type releaseBody struct {
 	Token         string  `json:"token,omitempty"`
 	Outcome       Outcome `json:"outcome"`
 	OutputTokens  int64   `json:"outputTokens,omitempty"`
+	PromptTokens  int64   `json:"promptTokens,omitempty"`
 	WeightVersion string  `json:"weightVersion,omitempty"`
 }
 
