@@ -38,8 +38,9 @@ type world struct {
 	seq        uint64
 	stop       func() error
 
-	mu  sync.Mutex
-	now time.Time
+	mu   sync.Mutex
+	now  time.Time
+	wall bool // time is the machine's, for tests with engines
 }
 
 // newWorld serves a pool of n healthy backends of capacity 64, with senders train and eval;
@@ -105,6 +106,9 @@ func (w *world) serve(c Config) {
 func (w *world) clock() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.wall {
+		return time.Now()
+	}
 	return w.now
 }
 
@@ -185,7 +189,18 @@ func (w *world) try(ctx context.Context, method, url string, body any) (reply, e
 	return w.send(req)
 }
 
+// send makes a call and holds its answer to the published document.
 func (w *world) send(req *http.Request) (reply, error) {
+	var sent []byte
+	if req.GetBody != nil {
+		body, err := req.GetBody()
+		if err != nil {
+			return reply{}, err
+		}
+		if sent, err = io.ReadAll(body); err != nil {
+			return reply{}, err
+		}
+	}
 	res, err := w.client.Do(req)
 	if err != nil {
 		return reply{}, err
@@ -200,6 +215,13 @@ func (w *world) send(req *http.Request) (reply, error) {
 		if err := json.Unmarshal(raw, &out.body); err != nil {
 			return out, fmt.Errorf("%s %s answered %q: %w", req.Method, req.URL, raw, err)
 		}
+	}
+	c, err := published()
+	if err != nil {
+		return out, err
+	}
+	if err := c.holds(req, sent, out); err != nil {
+		return out, fmt.Errorf("%s %s answered %d %s: not as docs/openapi.yaml says: %w", req.Method, req.URL, out.status, raw, err)
 	}
 	return out, nil
 }

@@ -90,6 +90,7 @@ func TestAuthorizerNarrowsTheSender(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Header.Set("Authorization", "Bearer trainer")
+		req.Header.Set("Content-Type", "application/json")
 		r, err := w.send(req)
 		if err != nil {
 			t.Fatal(err)

@@ -69,6 +69,9 @@ func (v *watched) read() (told, bool) {
 			if err := json.Unmarshal([]byte(value), &e.data); err != nil {
 				v.t.Fatalf("%q: %v", value, err)
 			}
+			if err := theContract(v.t).schema("Event", []byte(value)); err != nil {
+				v.t.Fatalf("%s: not as docs/openapi.yaml says: %v", value, err)
+			}
 		}
 	}
 	return e, false
