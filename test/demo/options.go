@@ -83,6 +83,9 @@ func (o options) local(say func(string)) (local.Config, error) {
 		return local.Config{}, fmt.Errorf("-first-address: %w", err)
 	}
 	c := local.Config{Engines: o.engines, FirstAddress: first, Speed: o.speed, Say: say}
+	if o.only == onlySystem {
+		c.LeaseAddress = "127.0.0.1:8085" // where the documentation looks for it
+	}
 	for _, folder := range []struct {
 		to   *string
 		from string

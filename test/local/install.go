@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -92,13 +93,14 @@ func (s *System) startManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.leases = "http://" + loopback(ports[0])
+	leases := cmp.Or(s.config.LeaseAddress, loopback(ports[0]))
+	s.leases = "http://" + leases
 	s.manager, err = s.processes.Start(Command{
 		Name: "manager",
 		Path: filepath.Join(s.config.Bin, "manager"),
 		Args: []string{
 			"--kubeconfig=" + kubeconfig,
-			"--lease-bind-address=" + loopback(ports[0]),
+			"--lease-bind-address=" + leases,
 			"--metrics-bind-address=" + loopback(ports[1]),
 			"--health-probe-bind-address=" + loopback(ports[2]),
 		},

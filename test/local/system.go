@@ -35,6 +35,9 @@ type Config struct {
 	// FirstAddress is the loopback address of the first engine; the others
 	// follow it.
 	FirstAddress netip.Addr
+	// LeaseAddress is the loopback host:port for the lease protocol. Empty: a
+	// free port.
+	LeaseAddress string
 	// Speed is how much faster than real time the engines run, above 0.
 	Speed float64
 	// Say is told what happens, one line at a time.
