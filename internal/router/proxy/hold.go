@@ -65,7 +65,7 @@ func (h *Handler) hold(c *call, r router.Request) (promised, error) {
 		return promised{g, asked}, nil
 	}
 	if !waits(err) || c.table.Prospect(c.sender, asked) == router.ProspectNone {
-		return promised{}, err
+		return promised{}, err // only a sender of the spec can wait: there are few
 	}
 	if !c.meter.hold(int64(h.cfg.Limits.HeldPerPool)) {
 		return promised{}, &router.Refusal{Reason: router.ReasonContended, Detail: "the proxy holds as many requests of this pool as it may", RetryAfter: time.Second}
@@ -110,7 +110,7 @@ func (h *Handler) look(c *call, end context.CancelCauseFunc) (stop func()) {
 		switch now, _ := h.cfg.Pools.Get(c.pool); {
 		case now != c.table:
 			end(errPoolGone)
-		case c.table.Prospect(c.sender, h.cfg.Clock()) == router.ProspectNone:
+		case h.prospect(c) == router.ProspectNone:
 			end(errNoProspect)
 		default:
 			again.Reset(h.cfg.Limits.Look)
@@ -118,4 +118,10 @@ func (h *Handler) look(c *call, end context.CancelCauseFunc) (stop func()) {
 	})
 	close(ready)
 	return func() { again.Stop() }
+}
+
+// prospect is what a held request may hope for, as of at most half a look ago.
+func (h *Handler) prospect(c *call) router.Prospect {
+	now := h.cfg.Clock()
+	return c.meter.prospect(c.sender, now, h.cfg.Limits.Look/2, func() router.Prospect { return c.table.Prospect(c.sender, now) })
 }

@@ -99,6 +99,27 @@ type series struct {
 
 	mu    sync.Mutex
 	ended map[Label]*Ended // guarded by mu
+	// looks are the latest answers about what those who wait may hope for, by sender; guarded by mu.
+	looks map[router.SenderName]look
+}
+
+// look is one answer and when it was given.
+type look struct {
+	at       time.Time
+	prospect router.Prospect
+}
+
+// prospect answers from the latest look, if it is younger than so long: those who wait are many,
+// and all of one sender may hope for the same.
+func (s *series) prospect(sender router.SenderName, now time.Time, young time.Duration, ask func() router.Prospect) router.Prospect {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last, known := s.looks[sender]
+	if !known || now.Sub(last.at) >= young {
+		last = look{now, ask()}
+		s.looks[sender] = last
+	}
+	return last.prospect
 }
 
 func (m *meter) of(pool router.PoolKey) *series {
@@ -106,7 +127,7 @@ func (m *meter) of(pool router.PoolKey) *series {
 	defer m.mu.Unlock()
 	s := m.pools[pool]
 	if s == nil {
-		s = &series{ended: map[Label]*Ended{}}
+		s = &series{ended: map[Label]*Ended{}, looks: map[router.SenderName]look{}}
 		m.pools[pool] = s
 	}
 	return s

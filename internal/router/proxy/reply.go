@@ -14,6 +14,7 @@ import (
 // sequences ended, and what the lease's release tells of it.
 type reply struct {
 	form    form
+	framing framing
 	scanner *jsonscan.Scanner
 	events  events
 	state   completeness
@@ -33,6 +34,14 @@ const (
 	opaque form = iota // neither of the others: complete at its end
 	document
 	eventStream
+)
+
+// framing says whether the end of a reply can be told from a cut.
+type framing uint8
+
+const (
+	byClosing framing = iota // the connection's end is all there is
+	byLength                 // or by chunks
 )
 
 // completeness says whether the engine has said all that it has to say.
@@ -55,6 +64,9 @@ const (
 // newReply looks at the headers of a reply.
 func newReply(resp *http.Response) *reply {
 	r := &reply{}
+	if resp.ContentLength >= 0 || len(resp.TransferEncoding) > 0 {
+		r.framing = byLength
+	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch kind {
 	case "text/event-stream":
@@ -85,9 +97,10 @@ func (r *reply) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// atEnd notes that the reply's last byte has come, and that it was framed as the last.
+// atEnd notes that the reply has ended. Of a reply that says nothing by itself that is the whole of
+// it, if its framing says so.
 func (r *reply) atEnd() {
-	if r.form == opaque {
+	if r.form == opaque && r.framing == byLength {
 		r.state = complete
 	}
 }
