@@ -105,6 +105,7 @@ func (o *options) timeFlags() *pflag.FlagSet {
 	f.DurationVar(&e.HealthTimeout, "health-timeout", e.HealthTimeout, "when /health gives up")
 	f.DurationVar(&e.AbortPoll, "abort-poll", e.AbortPoll, "how often a pause in mode abort aborts again")
 	f.DurationVar(&e.ExitPoll, "exit-poll", e.ExitPoll, "how often a terminating engine looks whether it is idle")
+	f.DurationVar(&e.Watchdog, "watchdog-timeout", e.Watchdog, "after how long a hung scheduler kills the server; negative: never")
 	f.DurationVar(&e.StreamInterval, "stream-interval", e.StreamInterval, "least real time between two events of a stream")
 	f.DurationVar(&e.KeepAlive, "keep-alive", e.KeepAlive, "how long, in real time, an idle connection is kept")
 	return f

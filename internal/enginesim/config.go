@@ -89,6 +89,8 @@ type Config struct {
 	ExitPoll time.Duration
 	// KeepAlive is how long, in real time, an idle connection is kept. Default 5 s, as the engine's server has it.
 	KeepAlive time.Duration
+	// Watchdog is after how long a hung scheduler kills the server. Default 300 s; negative: never.
+	Watchdog time.Duration
 	// StreamInterval is the least time, in real time, between two events of one stream. Default 10 ms.
 	StreamInterval time.Duration
 
@@ -136,6 +138,7 @@ func (c Config) WithDefaults() Config {
 	orDefault(&c.HealthTimeout, 20*time.Second)
 	orDefault(&c.AbortPoll, time.Second)
 	orDefault(&c.ExitPoll, 5*time.Second)
+	orDefault(&c.Watchdog, 300*time.Second)
 	orDefault(&c.KeepAlive, KeepAlive)
 	orDefault(&c.StreamInterval, 10*time.Millisecond)
 	orDefault(&c.HealthGeneration, On)

@@ -31,6 +31,8 @@ const (
 	// FaultSchedulerDead: nothing is generated and whatever asks the scheduler hangs. With FaultHealth and
 	// Status 200 the engine claims to be well meanwhile.
 	FaultSchedulerDead FaultKind = "scheduler-dead"
+	// FaultSchedulerHung: as FaultSchedulerDead, and the watchdog kills the server after its time.
+	FaultSchedulerHung FaultKind = "scheduler-hung"
 	// FaultUpdateFails: weight updates change nothing and reply success:false with Status 200 or 400.
 	FaultUpdateFails FaultKind = "update-fails"
 	// FaultWrongVersion: weight updates succeed and leave Version as the engine's version.
@@ -76,7 +78,7 @@ type Fault struct {
 }
 
 var faultKinds = []FaultKind{
-	FaultRefuse, FaultReset, FaultHang, FaultSlow, FaultStatus, FaultHealth, FaultSchedulerDead,
+	FaultRefuse, FaultReset, FaultHang, FaultSlow, FaultStatus, FaultHealth, FaultSchedulerDead, FaultSchedulerHung,
 	FaultUpdateFails, FaultWrongVersion, FaultExit, FaultFreezeLoads,
 }
 
@@ -123,7 +125,7 @@ func (f Fault) withDefaults() Fault {
 		orDefault(&f.Message, "simulated failure")
 	case FaultExit:
 		orDefault(&f.Code, 1)
-	case FaultRefuse, FaultReset, FaultHang, FaultSlow, FaultSchedulerDead, FaultWrongVersion, FaultFreezeLoads:
+	case FaultRefuse, FaultReset, FaultHang, FaultSlow, FaultSchedulerDead, FaultSchedulerHung, FaultWrongVersion, FaultFreezeLoads:
 	}
 	return f
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -18,6 +19,9 @@ func (s *Server) armLocked(f Fault) {
 		}
 	case FaultSchedulerDead:
 		s.haltLocked(haltHung)
+	case FaultSchedulerHung:
+		s.haltLocked(haltHung)
+		s.goLocked(func() { s.watch(&f) })
 	case FaultFreezeLoads:
 		s.st.faults.frozen = s.time.seconds()
 	case FaultRefuse:
@@ -27,6 +31,18 @@ func (s *Server) armLocked(f Fault) {
 	}
 	s.st.faults.armed = append(s.st.faults.armed, &f)
 	s.changedLocked()
+}
+
+// watch kills a server whose scheduler is still hung, by the same fault, when the watchdog's time is over.
+func (s *Server) watch(hung *Fault) {
+	if s.cfg.Watchdog < 0 || s.time.pause(s.alive, s.cfg.Watchdog) != nil {
+		return
+	}
+	s.change(func(st *state) {
+		if slices.Contains(st.faults.armed, hung) {
+			s.dieLocked(exitCrash)
+		}
+	})
 }
 
 // disarmLocked clears every fault; what hangs because of one goes on.

@@ -104,6 +104,33 @@ func TestADeadSchedulerGeneratesNothingAndComesBackWhenCleared(t *testing.T) {
 	})
 }
 
+func TestTheWatchdogKillsAHungSchedulerAndNotADeadOne(t *testing.T) {
+	inBubble(t, Config{Watchdog: 100 * time.Second}, func(b *bubble) {
+		b.fault(`{"kind":"scheduler-dead"}`)
+		after(time.Hour)
+		b.do(http.MethodDelete, "/sim/faults", "")
+		b.fault(`{"kind":"scheduler-hung"}`)
+		after(99 * time.Second)
+		b.do(http.MethodDelete, "/sim/faults", "")
+		after(time.Hour)
+		began := time.Now()
+		b.fault(`{"kind":"scheduler-hung"}`)
+		<-b.s.Done()
+		if took := time.Since(began); !about(took, 100*time.Second) || b.s.ExitCode() != exitCrash {
+			t.Errorf("exit status %d after %v", b.s.ExitCode(), took)
+		}
+	})
+}
+
+func TestANegativeWatchdogNeverKills(t *testing.T) {
+	inBubble(t, Config{Watchdog: -1, Faults: []Fault{{Kind: FaultSchedulerHung}}}, func(b *bubble) {
+		after(24 * time.Hour)
+		if c := b.do(http.MethodGet, "/model_info", ""); c.rec.Code != http.StatusOK {
+			t.Errorf("status %d", c.rec.Code)
+		}
+	})
+}
+
 func TestFaultsAreListedAndCleared(t *testing.T) {
 	inBubble(t, Config{Faults: []Fault{{Kind: FaultHealth}}}, func(b *bubble) {
 		b.fault(`{"kind":"wrong-version","version":"v0"}`)

@@ -81,7 +81,17 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
+// goWork runs f beside the handlers. Close waits for it; once the engine has ended nothing new is run.
 func (s *Server) goWork(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.goLocked(f)
+}
+
+func (s *Server) goLocked(f func()) {
+	if s.exit.happened == ended {
+		return
+	}
 	s.workers.Add(1)
 	go func() {
 		defer s.workers.Done()
