@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -74,6 +76,47 @@ func TestAStreamIsNotHeldBack(t *testing.T) {
 	}
 	if n := g.counted(); n != 1 {
 		t.Errorf("%d counted", n)
+	}
+}
+
+func TestTheServersOwnTimeLimitsEndNoExchange(t *testing.T) {
+	const limit = 30 * time.Millisecond
+	for name, reply := range map[string][2]string{
+		"a stream": {streamed("data: {}\n\n"), strings.TrimPrefix(streamed("data: [DONE]\n\n"), streamed()) + lastChunk},
+		"silence":  {"", plain(plainJSON)},
+		"an error": {"", sized(400, "application/json", "{}")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			engine := script(t, func(_ int64, c net.Conn, _ *bufio.Reader, _ string) verdict {
+				fmt.Fprint(c, reply[0])
+				<-time.After(5 * limit) // the limits are past, whatever the machine
+				fmt.Fprint(c, reply[1])
+				return stayOpen
+			})
+			g := newRig(t, proxy.Config{}, engine.url)
+			srv := httptest.NewUnstartedServer(g.proxy)
+			srv.Config.ReadTimeout, srv.Config.WriteTimeout = limit, limit
+			srv.Start()
+			defer srv.Close()
+			// One request after the other on one connection, held before it is granted.
+			for range 2 {
+				g.fleet.Leasing = router.LeasingHeld
+				g.apply()
+				time.AfterFunc(3*limit, func() { g.fleet.Leasing = router.LeasingOpen; g.apply() })
+				url := srv.URL + strings.TrimPrefix(g.base, g.base[:strings.Index(g.base, "/v1alpha1")]) + "/generate"
+				resp, err := srv.Client().Post(url, "application/json", strings.NewReader(ask1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := io.ReadAll(resp.Body)
+				if resp.Body.Close(); err != nil || len(text) == 0 {
+					t.Errorf("got %q, %v", text, err)
+				}
+			}
+			if n := g.released(router.Succeeded) + g.released(router.Rejected); n != 2 {
+				t.Errorf("released %v", g.snapshot().Totals.Released)
+			}
+		})
 	}
 }
 

@@ -11,8 +11,7 @@ import (
 )
 
 // Handler is the proxy of all pools of this process, an http.Handler for the paths that Matches
-// names. Its server must not limit the time of a request by more than headers: the handler sets
-// the deadlines of reading and writing itself.
+// names. It sets the deadlines of reading and writing itself, in place of those of its server.
 type Handler struct {
 	cfg      Config
 	routes   map[string]route
@@ -105,6 +104,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		place: at, w: w, r: r, out: http.NewResponseController(w), table: table, route: h.routes[at.engine],
 		arrived: h.cfg.Clock(), meter: h.meter.of(at.pool),
 	}
+	// Limits of the server are for calls that never wait. Here the client's silence has its own.
+	_ = c.out.SetWriteDeadline(time.Time{})
 	if h.cfg.Authorizer != nil {
 		if err := h.cfg.Authorizer.Authorize(r, at.pool, at.sender); err != nil {
 			h.refuse(c, err)

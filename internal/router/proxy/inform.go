@@ -57,6 +57,7 @@ func (h *Handler) question(c *call, body *spool) *wire.Request {
 func (h *Handler) tell(c *call, resp *http.Response) {
 	defer resp.Body.Close()
 	passed(resp.Header, c.w.Header())
+	c.writeBefore(h.cfg.Limits.Silence)
 	c.w.WriteHeader(resp.StatusCode)
 	piece := h.pieces.get(largePiece)
 	defer h.pieces.put(piece)
