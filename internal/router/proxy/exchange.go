@@ -20,7 +20,7 @@ func (h *Handler) generate(c *call) {
 	defer body.free()
 	f, err := h.receive(c, body)
 	if err != nil {
-		h.giveUp(c, err)
+		h.giveUpReading(c, err)
 		return
 	}
 	session, keeps := h.session(c, f, body)
@@ -46,6 +46,14 @@ func (h *Handler) generate(c *call) {
 	}
 	h.giveUp(c, &router.Refusal{Reason: reasonUnreachable, Outcome: router.NotSent, RetryAfter: time.Second,
 		Detail: "no backend took the connection; the request was not sent"})
+}
+
+// giveUpReading answers a request whose body may not have been read to its end.
+func (h *Handler) giveUpReading(c *call, err error) {
+	if !errors.Is(err, errClientGone) {
+		c.linger()
+	}
+	h.giveUp(c, err)
 }
 
 // giveUp answers a request of which nothing was sent. A client that has gone, or that breaks off in

@@ -309,7 +309,8 @@ func simulated(t *testing.T, cfg enginesim.Config) (url string, executions *log)
 // Aborts and loads it answers as an idle engine does.
 type scripted struct {
 	url       string
-	generated atomic.Int64 // generations whose request was read to its end
+	generated atomic.Int64 // generations that began to arrive
+	accepted  atomic.Int64 // connections
 	mu        sync.Mutex
 	bodies    []string      // guarded by mu
 	heads     []http.Header // guarded by mu
@@ -326,6 +327,12 @@ const (
 
 func script(t *testing.T, generation func(n int64, c net.Conn, r *bufio.Reader, body string) verdict) *scripted {
 	t.Helper()
+	return listen(t, func(s *scripted, c net.Conn) { s.talk(c, generation) })
+}
+
+// listen serves each connection by a function, until the test ends.
+func listen(t *testing.T, talk func(s *scripted, c net.Conn)) *scripted {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -339,11 +346,12 @@ func script(t *testing.T, generation func(n int64, c net.Conn, r *bufio.Reader, 
 			if err != nil {
 				return
 			}
+			s.accepted.Add(1)
 			open.Store(c, nil)
 			handlers.Go(func() {
 				defer c.Close()
 				defer open.Delete(c)
-				s.talk(c, generation)
+				talk(s, c)
 			})
 		}
 	})
@@ -353,6 +361,61 @@ func script(t *testing.T, generation func(n int64, c net.Conn, r *bufio.Reader, 
 		handlers.Wait()
 	})
 	return s
+}
+
+// scriptRaw is script for an engine that may not read a generation to its end. It is told of each
+// when its first bytes are there.
+func scriptRaw(t *testing.T, generation func(c net.Conn, r *bufio.Reader) verdict) *scripted {
+	t.Helper()
+	return listen(t, func(s *scripted, c net.Conn) {
+		r := bufio.NewReader(c)
+		for {
+			if head, err := r.Peek(len("POST /g")); err != nil {
+				return
+			} else if string(head) == "POST /g" {
+				s.generated.Add(1)
+				end(c, generation(c, r))
+				return
+			}
+			if !s.chores(c, r) {
+				return
+			}
+		}
+	})
+}
+
+// chores answers one abort or look at the loads.
+func (s *scripted) chores(c net.Conn, r *bufio.Reader) bool {
+	req, err := http.ReadRequest(r)
+	if err != nil {
+		return false
+	}
+	if _, err := io.Copy(io.Discard, req.Body); err != nil {
+		return false
+	}
+	return answerChore(c, req.URL.Path)
+}
+
+// answerChore answers aborts and looks at the loads as an idle engine does, and nothing else.
+func answerChore(c net.Conn, path string) bool {
+	switch path {
+	case "/abort_request":
+		fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	case "/v1/loads":
+		now := time.Now()
+		text := fmt.Sprintf(`{"loads":[{"timestamp":%d.%09d,"dp_rank":0}]}`, now.Unix(), now.Nanosecond())
+		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
+	default:
+		return false
+	}
+	return true
+}
+
+// end does to a connection what the verdict says, before it is closed.
+func end(c net.Conn, v verdict) {
+	if v == reset {
+		_ = c.(*net.TCPConn).SetLinger(0)
+	}
 }
 
 func (s *scripted) talk(c net.Conn, generation func(n int64, c net.Conn, r *bufio.Reader, body string) verdict) {
@@ -366,25 +429,15 @@ func (s *scripted) talk(c net.Conn, generation func(n int64, c net.Conn, r *bufi
 		if err != nil {
 			return
 		}
-		switch req.URL.Path {
-		case "/abort_request":
-			fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-			continue
-		case "/v1/loads":
-			text := fmt.Sprintf(`{"loads":[{"timestamp":%d.%09d,"dp_rank":0}]}`, time.Now().Unix(), time.Now().Nanosecond())
-			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
+		if answerChore(c, req.URL.Path) {
 			continue
 		}
 		s.mu.Lock()
 		s.bodies, s.heads = append(s.bodies, string(body)), append(s.heads, req.Header)
 		s.mu.Unlock()
-		switch generation(s.generated.Add(1), c, r, string(body)) {
-		case hangUp:
+		if v := generation(s.generated.Add(1), c, r, string(body)); v != stayOpen {
+			end(c, v)
 			return
-		case reset:
-			_ = c.(*net.TCPConn).SetLinger(0)
-			return
-		case stayOpen:
 		}
 	}
 }

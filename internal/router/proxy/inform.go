@@ -19,7 +19,7 @@ func (h *Handler) inform(c *call) {
 		if errors.Is(err, errBodyTooLarge) {
 			err = tooLarge(body.max)
 		}
-		h.giveUp(c, err)
+		h.giveUpReading(c, err)
 		return
 	}
 	c.sizes.request = body.size

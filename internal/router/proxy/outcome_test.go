@@ -125,6 +125,51 @@ func TestAResetAfterAnyByteOfTheReplyIsNeverReplayed(t *testing.T) {
 	}
 }
 
+func TestAResetAfterAnyByteOfTheRequestIsNeverReplayed(t *testing.T) {
+	large := `{"text":"` + strings.Repeat("x", 4<<20) + `"}`
+	for name, c := range map[string]struct {
+		body string
+		at   []int
+	}{
+		"small": {ask1, []int{7, 20, 60, 100, 150, 200}},
+		"large": {large, []int{7, 1 << 10, 1 << 16, 1 << 20, 4 << 20}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := 0
+			engine := scriptRaw(t, func(_ net.Conn, r *bufio.Reader) verdict {
+				_, _ = io.CopyN(io.Discard, r, int64(k))
+				return reset
+			})
+			g := newRig(t, proxy.Config{}, engine.url)
+			for i, n := range c.at {
+				k = n
+				if status, text := g.post("/generate", c.body); status != http.StatusBadGateway {
+					t.Fatalf("reset after %d bytes: got %d %s", k, status, text)
+				}
+				if n := engine.generated.Load(); n != int64(i+1) || g.released(router.Ambiguous) != n {
+					t.Fatalf("reset after %d bytes: sent %d times, released %v", k, n, g.snapshot().Totals.Released)
+				}
+			}
+		})
+	}
+}
+
+func TestOneConnectionServesOneRequestAfterTheOther(t *testing.T) {
+	for name, reply := range map[string]string{"plain": plain(plainJSON), "stream": streamed(eventText) + lastChunk} {
+		t.Run(name, func(t *testing.T) {
+			engine := script(t, replies(reply, stayOpen))
+			g := newRig(t, proxy.Config{}, engine.url)
+			for range 5 {
+				g.post("/generate", ask1)
+			}
+			if n := engine.accepted.Load(); n != 1 {
+				t.Errorf("%d connections for 5 requests", n)
+			}
+		})
+	}
+}
+
 func TestARefusedConnectionIsTriedOnceElsewhere(t *testing.T) {
 	engine := script(t, replies(plain(plainJSON), stayOpen))
 	g := newRig(t, proxy.Config{}, closedPort(t), engine.url)

@@ -45,6 +45,20 @@ func tooLarge(most int64) error {
 	return &router.Refusal{Reason: reasonTooLarge, Field: "body", Detail: "the body is longer than " + strconv.FormatInt(most, 10) + " bytes"}
 }
 
+// Bounds of what is read of a body that is refused.
+const (
+	lingerBytes = 16 << 20
+	lingerTime  = 10 * time.Second
+)
+
+// linger reads on for a while in a body that is refused: a client that is still sending when its
+// connection is closed would hear of a reset, and not the reason.
+func (c *call) linger() {
+	c.readBefore(lingerTime)
+	_, _ = io.CopyN(io.Discard, c.r.Body, lingerBytes)
+	_ = c.out.SetReadDeadline(time.Time{})
+}
+
 // copyBody reads the body as fast as it comes, for as long as it comes. Afterwards nothing limits
 // the wait for the client, so that only its hanging up is taken for that.
 func (h *Handler) copyBody(c *call, to io.Writer) error {
