@@ -65,13 +65,13 @@ verify: verify-generated verify-format vet lint ## Generated code, format, vet, 
 
 .PHONY: verify-generated
 verify-generated: ## Generated files are what their sources say.
-	@rm -rf bin/generated && mkdir -p bin/generated/crd bin/generated/rbac bin/generated/object
-	go tool controller-gen object paths=./api/... output:object:dir=bin/generated/object
-	go tool controller-gen crd paths=./api/... output:crd:artifacts:config=bin/generated/crd
-	go tool controller-gen rbac:roleName=manager-role paths=./internal/... output:rbac:artifacts:config=bin/generated/rbac
-	diff -u api/v1alpha1/zz_generated.deepcopy.go bin/generated/object/zz_generated.deepcopy.go
-	diff -ru bin/generated/crd config/crd/bases
-	diff -u config/rbac/role.yaml bin/generated/rbac/role.yaml
+	@rm -rf .cache/generated && mkdir -p .cache/generated/crd .cache/generated/rbac .cache/generated/object
+	go tool controller-gen object paths=./api/... output:object:dir=.cache/generated/object
+	go tool controller-gen crd paths=./api/... output:crd:artifacts:config=.cache/generated/crd
+	go tool controller-gen rbac:roleName=manager-role paths=./internal/... output:rbac:artifacts:config=.cache/generated/rbac
+	diff -u api/v1alpha1/zz_generated.deepcopy.go .cache/generated/object/zz_generated.deepcopy.go
+	diff -ru .cache/generated/crd config/crd/bases
+	diff -u config/rbac/role.yaml .cache/generated/rbac/role.yaml
 
 .PHONY: verify-format
 verify-format: ## Every Go file is formatted.
