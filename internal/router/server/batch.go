@@ -8,12 +8,6 @@ import (
 	"github.com/berthmaster/berthmaster/internal/router"
 )
 
-// batchBody is many acquires. Each is decoded by itself, so that one that is ill-formed spoils
-// no other.
-type batchBody struct {
-	Requests []json.RawMessage `json:"requests"`
-}
-
 // batchAnswer has one result per request, in their order.
 type batchAnswer struct {
 	Results []batchResult `json:"results"`
@@ -21,21 +15,21 @@ type batchAnswer struct {
 
 // batchResult is what POST leases would have answered to one request: a lease or a problem.
 type batchResult struct {
-	Status  int          `json:"status"`
-	Lease   *leaseAnswer `json:"lease,omitempty"`
-	Problem *problem     `json:"problem,omitempty"`
+	Status  int             `json:"status"`
+	Lease   json.RawMessage `json:"lease,omitempty"`
+	Problem *problem        `json:"problem,omitempty"`
 }
 
 // batch is POST leases:batch: "many acquires, each with its own result; never waits, not
 // atomic" (design section 6).
 func (s *Server) batch(w http.ResponseWriter, r *http.Request, c *call) {
-	raw, err := readBody(w, r, s.limits.BatchBytes)
+	raw, err := readBody(w, r, s.limits.BatchBytes, nil)
 	if err != nil {
 		s.refuse(w, err)
 		return
 	}
-	var body batchBody
-	if err := decodeBody(raw, &body); err != nil {
+	body, err := decodeBatch(raw)
+	if err != nil {
 		s.refuse(w, err)
 		return
 	}
@@ -56,13 +50,12 @@ func (s *Server) batchOne(r *http.Request, c *call, raw []byte) batchResult {
 		p := s.problemOf(err)
 		return batchResult{Status: p.Status, Problem: &p}
 	}
-	v := s.leaseOf(&g)
-	return batchResult{Status: grantStatus(&g), Lease: &v}
+	return batchResult{Status: grantStatus(&g), Lease: appendLease(nil, &g, s.tokens.Load())}
 }
 
 func (s *Server) grantOne(r *http.Request, c *call, raw []byte) (router.Grant, error) {
-	body, err := decodeAcquire(raw)
-	if err != nil {
+	var body acquireBody
+	if err := s.forms.decodeAcquire(raw, &body); err != nil {
 		return router.Grant{}, err
 	}
 	if body.WaitSeconds != 0 {

@@ -7,12 +7,11 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/berthmaster/berthmaster/internal/router"
 )
 
-// backendRef names an incarnation in a request.
+// backendRef names an incarnation.
 type backendRef struct {
 	Name        router.BackendName `json:"name"`
 	Incarnation router.Incarnation `json:"incarnation"`
@@ -20,53 +19,116 @@ type backendRef struct {
 
 // acquireBody asks for a lease.
 type acquireBody struct {
-	RequestID        router.RequestID  `json:"requestID"`
-	SessionID        router.SessionID  `json:"sessionID"`
-	Sender           router.SenderName `json:"sender"`
-	SenderGeneration int64             `json:"senderGeneration"`
-	Epoch            router.Epoch      `json:"epoch"`
-	// Executions: 1 when left out.
-	Executions  int64          `json:"executions"`
-	GroupID     router.GroupID `json:"groupID"`
-	LastBackend backendRef     `json:"lastBackend"`
-	WaitSeconds int64          `json:"waitSeconds"`
-	Token       string         `json:"token"`
-}
-
-func (b *acquireBody) request() router.Request {
-	return router.Request{
-		ID: b.RequestID, Session: b.SessionID, Sender: b.Sender, SenderGeneration: b.SenderGeneration,
-		Epoch: b.Epoch, Group: b.GroupID, Executions: b.Executions,
-		LastName: b.LastBackend.Name, LastIncarnation: b.LastBackend.Incarnation,
-	}
+	router.Request
+	WaitSeconds int64
+	// Token is of an earlier answer; a part of the request's body.
+	Token []byte
 }
 
 // renewBody extends a lease.
 type renewBody struct {
-	Token   string `json:"token"`
-	Started bool   `json:"started"`
+	Token   []byte
+	Started bool
 }
 
 // releaseBody ends a lease by its token, or, without one, spends the id of a request that
 // never got a lease (outcome NotSent, with the identity).
 type releaseBody struct {
-	Token         string         `json:"token"`
-	Outcome       router.Outcome `json:"outcome"`
-	OutputTokens  int64          `json:"outputTokens"`
-	PromptTokens  int64          `json:"promptTokens"`
-	WeightVersion router.Version `json:"weightVersion"`
-
-	RequestID        router.RequestID  `json:"requestID"`
-	SessionID        router.SessionID  `json:"sessionID"`
-	Sender           router.SenderName `json:"sender"`
-	SenderGeneration int64             `json:"senderGeneration"`
-	Epoch            router.Epoch      `json:"epoch"`
-	Executions       int64             `json:"executions"`
-	GroupID          router.GroupID    `json:"groupID"`
+	Token   []byte
+	Outcome router.Outcome
+	Reply   router.Reply
+	// Request is the identity, and the id where the body repeats it.
+	Request router.Request
 }
 
-// readBody reads the body, up to limit bytes.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+// forms are the bodies of the protocol, made once per Server.
+type forms struct {
+	acquire form[acquireBody]
+	renew   form[renewBody]
+	release form[releaseBody]
+}
+
+func newForms() forms {
+	backend := form[router.Request]{
+		{"name", func(q *router.Request, r *jsonReader) { q.LastName = router.BackendName(r.text()) }},
+		{"incarnation", func(q *router.Request, r *jsonReader) { q.LastIncarnation = router.Incarnation(r.text()) }},
+	}
+	return forms{
+		acquire: append(identityOf(func(b *acquireBody) *router.Request { return &b.Request }),
+			entry[acquireBody]{"lastBackend", func(b *acquireBody, r *jsonReader) { backend.object(r, "lastBackend.", &b.Request) }},
+			entry[acquireBody]{"waitSeconds", func(b *acquireBody, r *jsonReader) { b.WaitSeconds = r.number() }},
+			entry[acquireBody]{"token", func(b *acquireBody, r *jsonReader) { b.Token = r.rawText() }},
+		),
+		renew: form[renewBody]{
+			{"token", func(b *renewBody, r *jsonReader) { b.Token = r.rawText() }},
+			{"started", func(b *renewBody, r *jsonReader) { b.Started = r.flag() }},
+		},
+		release: append(form[releaseBody]{
+			{"token", func(b *releaseBody, r *jsonReader) { b.Token = r.rawText() }},
+			{"outcome", func(b *releaseBody, r *jsonReader) { b.Outcome = router.Outcome(r.text()) }},
+			{"outputTokens", func(b *releaseBody, r *jsonReader) { b.Reply.OutputTokens = r.number() }},
+			{"promptTokens", func(b *releaseBody, r *jsonReader) { b.Reply.PromptTokens = r.number() }},
+			{"weightVersion", func(b *releaseBody, r *jsonReader) { b.Reply.Version = router.Version(r.text()) }},
+		}, identityOf(func(b *releaseBody) *router.Request { return &b.Request })...),
+	}
+}
+
+// identityOf are the members that identify a request, in a body that holds one.
+func identityOf[T any](in func(*T) *router.Request) form[T] {
+	return form[T]{
+		{"requestID", func(b *T, r *jsonReader) { in(b).ID = router.RequestID(r.text()) }},
+		{"sessionID", func(b *T, r *jsonReader) { in(b).Session = router.SessionID(r.text()) }},
+		{"sender", func(b *T, r *jsonReader) { in(b).Sender = router.SenderName(r.text()) }},
+		{"senderGeneration", func(b *T, r *jsonReader) { in(b).SenderGeneration = r.number() }},
+		{"epoch", func(b *T, r *jsonReader) { in(b).Epoch = router.Epoch(r.number()) }},
+		{"executions", func(b *T, r *jsonReader) { in(b).Executions = r.number() }},
+		{"groupID", func(b *T, r *jsonReader) { in(b).Group = router.GroupID(r.text()) }},
+	}
+}
+
+// decodeAcquire reads an acquire; raw must outlive the token of the body.
+func (f *forms) decodeAcquire(raw []byte, body *acquireBody) error {
+	*body = acquireBody{Request: router.Request{Executions: 1}}
+	return f.acquire.decode(raw, body)
+}
+
+// batchBody is many acquires. Each is decoded by itself, so that one that is ill-formed spoils
+// no other.
+type batchBody struct{ Requests []json.RawMessage }
+
+// decodeBatch takes a batch apart.
+func decodeBatch(raw []byte) (batchBody, error) {
+	var body batchBody
+	err := form[batchBody]{{"requests", func(b *batchBody, r *jsonReader) { b.Requests = r.elements() }}}.decode(raw, &body)
+	return body, err
+}
+
+// elements reads a list without looking into its elements.
+func (r *jsonReader) elements() []json.RawMessage {
+	rest := json.NewDecoder(bytes.NewReader(r.raw[r.at:]))
+	var out []json.RawMessage
+	if err := rest.Decode(&out); err != nil {
+		var kind *json.UnmarshalTypeError
+		if errors.As(err, &kind) {
+			r.wrong("a list")
+			return nil
+		}
+		r.broken()
+		return nil
+	}
+	r.at += int(rest.InputOffset())
+	return out
+}
+
+// readBody reads the body, up to limit bytes, into room.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64, room []byte) ([]byte, error) {
+	if n := r.ContentLength; n >= 0 && n <= limit && n <= int64(cap(room)) {
+		room = room[:n]
+		if _, err := io.ReadFull(r.Body, room); err != nil {
+			return nil, invalid("body", "the body could not be read whole")
+		}
+		return room, nil
+	}
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var large *http.MaxBytesError
 	switch {
@@ -76,50 +138,4 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 		return nil, invalid("body", "the body could not be read whole")
 	}
 	return raw, nil
-}
-
-// decodeBody reads one JSON object into v.
-func decodeBody(raw []byte, v any) error {
-	if !bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) {
-		return invalid("body", "the body must be a JSON object")
-	}
-	return decodeStrictly(raw, v)
-}
-
-// decodeAcquire reads an acquire.
-func decodeAcquire(raw []byte) (acquireBody, error) {
-	body := acquireBody{Executions: 1}
-	err := decodeBody(raw, &body)
-	return body, err
-}
-
-// decodeStrictly refuses what v does not know, and whatever follows the value.
-func decodeStrictly(raw []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return bodyRefusal(err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return invalid("body", "something follows the JSON object")
-	}
-	return nil
-}
-
-// bodyRefusal names the field that a decoder stumbled over.
-func bodyRefusal(err error) error {
-	var refusal *router.Refusal
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &refusal):
-		return refusal
-	case errors.As(err, &kind):
-		return invalid(kind.Field, kind.Field+" must not be a JSON "+kind.Value)
-	}
-	// encoding/json has no type for this error; a test holds it to its words.
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		name = strings.Trim(name, `"`)
-		return invalid(name, "this call has no field "+name)
-	}
-	return invalid("body", "the body is not JSON: "+err.Error())
 }

@@ -6,54 +6,36 @@ import (
 	"github.com/berthmaster/berthmaster/internal/router"
 )
 
-// backendAnswer says where to send a request.
-type backendAnswer struct {
-	Name        router.BackendName `json:"name"`
-	Incarnation router.Incarnation `json:"incarnation"`
-	// URL never ends in a slash.
-	URL string `json:"url"`
-}
-
-// leaseAnswer is a lease as its holder sees it.
-type leaseAnswer struct {
-	RequestID     router.RequestID `json:"requestID"`
-	Backend       backendAnswer    `json:"backend"`
-	RID           router.RID       `json:"rid"`
-	WeightVersion router.Version   `json:"weightVersion"`
-	Epoch         router.Epoch     `json:"epoch"`
-	Term          router.Term      `json:"term"`
-	TTLSeconds    int64            `json:"ttlSeconds"`
-	StartSeconds  int64            `json:"startSeconds"`
-	Token         string           `json:"token"`
-}
-
-func (s *Server) leaseOf(g *router.Grant) leaseAnswer {
-	c := &g.Claim
-	return leaseAnswer{
-		RequestID: c.Request, Backend: backendAnswer{c.Backend, c.Incarnation, g.URL}, RID: c.RID,
-		WeightVersion: c.Version, Epoch: c.Epoch, Term: c.Term, TTLSeconds: int64(g.TTL.Seconds()),
-		StartSeconds: int64(g.StartWindow.Seconds()), Token: string(s.tokens.Load().append(nil, c)),
-	}
-}
-
 // acquire is POST leases.
 func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *call) {
-	raw, err := readBody(w, r, s.limits.BodyBytes)
+	req, wait, err := s.readAcquire(w, r, c)
 	if err != nil {
 		s.refuse(w, err)
 		return
 	}
-	body, err := decodeAcquire(raw)
+	g, err := s.grant(w, r, c, req, wait)
 	if err != nil {
 		s.refuse(w, err)
 		return
 	}
-	g, err := s.grant(w, r, c, &body)
+	d := s.desks.take()
+	defer s.desks.back(d)
+	s.desks.write(w, grantStatus(&g), appendLease(d.room[:0], &g, s.tokens.Load()))
+}
+
+// readAcquire reads and checks an acquire.
+func (s *Server) readAcquire(w http.ResponseWriter, r *http.Request, c *call) (router.Request, int64, error) {
+	d := s.desks.take()
+	defer s.desks.back(d)
+	raw, err := readBody(w, r, s.limits.BodyBytes, d.room[:0])
 	if err != nil {
-		s.refuse(w, err)
-		return
+		return router.Request{}, 0, err
 	}
-	s.answer(w, grantStatus(&g), s.leaseOf(&g))
+	if err := s.forms.decodeAcquire(raw, &d.acquire); err != nil {
+		return router.Request{}, 0, err
+	}
+	req, err := s.requestOf(r, c, &d.acquire)
+	return req, d.acquire.WaitSeconds, err
 }
 
 // grantStatus: "201 new, 200 the same again".
@@ -64,21 +46,17 @@ func grantStatus(g *router.Grant) int {
 	return http.StatusCreated
 }
 
-// grant makes an acquire, waiting for it if the body asks so.
-func (s *Server) grant(w http.ResponseWriter, r *http.Request, c *call, body *acquireBody) (router.Grant, error) {
-	req, err := s.requestOf(r, c, body)
-	if err != nil {
-		return router.Grant{}, err
-	}
-	if body.WaitSeconds == 0 {
+// grant makes an acquire, waiting for it up to that many seconds.
+func (s *Server) grant(w http.ResponseWriter, r *http.Request, c *call, req router.Request, wait int64) (router.Grant, error) {
+	if wait == 0 {
 		return c.table.Acquire(req, s.clock())
 	}
-	return s.acquireWaiting(w, r, c, req, body.WaitSeconds)
+	return s.acquireWaiting(w, r, c, req, wait)
 }
 
 // requestOf checks what the router cannot: the token, the time to wait and the caller.
 func (s *Server) requestOf(r *http.Request, c *call, body *acquireBody) (router.Request, error) {
-	req := body.request()
+	req := body.Request
 	if err := req.Validate(); err != nil {
 		return req, err
 	}
@@ -88,7 +66,7 @@ func (s *Server) requestOf(r *http.Request, c *call, body *acquireBody) (router.
 	if err := s.authorize(r, c.pool, req.Sender); err != nil {
 		return req, err
 	}
-	if body.Token == "" {
+	if len(body.Token) == 0 {
 		return req, nil
 	}
 	claim, err := s.claim(body.Token)
@@ -100,7 +78,7 @@ func (s *Server) requestOf(r *http.Request, c *call, body *acquireBody) (router.
 }
 
 // claim verifies a token.
-func (s *Server) claim(token string) (router.Claim, error) {
+func (s *Server) claim(token []byte) (router.Claim, error) {
 	c, err := s.tokens.Load().verify(token)
 	if err != nil {
 		return c, &router.Refusal{
@@ -113,8 +91,8 @@ func (s *Server) claim(token string) (router.Claim, error) {
 
 // holder verifies that token speaks of the lease that the path names, and its sender for the
 // caller.
-func (s *Server) holder(r *http.Request, c *call, token string) (router.Claim, error) {
-	if token == "" {
+func (s *Server) holder(r *http.Request, c *call, token []byte) (router.Claim, error) {
+	if len(token) == 0 {
 		return router.Claim{}, invalid("token", "token is required: it is in the answer that granted the lease")
 	}
 	claim, err := s.claim(token)
@@ -127,53 +105,34 @@ func (s *Server) holder(r *http.Request, c *call, token string) (router.Claim, e
 	return claim, s.authorize(r, c.pool, claim.Sender)
 }
 
-// renewAnswer answers renew.
-type renewAnswer struct {
-	RequestID    string      `json:"requestID"`
-	TTLSeconds   int64       `json:"ttlSeconds"`
-	StartSeconds int64       `json:"startSeconds"`
-	Mixed        bool        `json:"mixed"`
-	State        stateAnswer `json:"state"`
-}
-
-// stateAnswer is what a holder should know about its pool.
-type stateAnswer struct {
-	Epoch     router.Epoch   `json:"epoch"`
-	Term      router.Term    `json:"term"`
-	Published router.Version `json:"publishedVersion"`
-	Leasing   router.Leasing `json:"leasing"`
-	Access    router.Access  `json:"access"`
-	Failed    bool           `json:"failed"`
-}
-
 // renew is POST leases/{requestID}/renew.
 func (s *Server) renew(w http.ResponseWriter, r *http.Request, c *call) {
-	raw, err := readBody(w, r, s.limits.BodyBytes)
+	d := s.desks.take()
+	defer s.desks.back(d)
+	v, err := s.extend(w, r, c, d)
 	if err != nil {
 		s.refuse(w, err)
 		return
 	}
-	var body renewBody
-	if err := decodeBody(raw, &body); err != nil {
-		s.refuse(w, err)
-		return
-	}
-	claim, err := s.holder(r, c, body.Token)
+	s.desks.write(w, http.StatusOK, appendRenewal(d.room[:0], c.id, &v))
+}
+
+func (s *Server) extend(w http.ResponseWriter, r *http.Request, c *call, d *desk) (router.Renewal, error) {
+	raw, err := readBody(w, r, s.limits.BodyBytes, d.room[:0])
 	if err != nil {
-		s.refuse(w, err)
-		return
+		return router.Renewal{}, err
+	}
+	d.renew = renewBody{}
+	if err := s.forms.renew.decode(raw, &d.renew); err != nil {
+		return router.Renewal{}, err
+	}
+	claim, err := s.holder(r, c, d.renew.Token)
+	if err != nil {
+		return router.Renewal{}, err
 	}
 	begun := router.NotStarted
-	if body.Started {
+	if d.renew.Started {
 		begun = router.Started
 	}
-	v, err := c.table.Renew(claim, begun, s.clock())
-	if err != nil {
-		s.refuse(w, err)
-		return
-	}
-	s.answer(w, http.StatusOK, renewAnswer{
-		RequestID: c.id, TTLSeconds: int64(v.TTL.Seconds()), StartSeconds: int64(v.StartWindow.Seconds()), Mixed: v.Mixed,
-		State: stateAnswer(v.Pool),
-	})
+	return c.table.Renew(claim, begun, s.clock())
 }

@@ -6,79 +6,75 @@ import (
 	"github.com/berthmaster/berthmaster/internal/router"
 )
 
-// releaseAnswer answers release.
-type releaseAnswer struct {
-	RequestID string         `json:"requestID"`
-	Outcome   router.Outcome `json:"outcome"`
-	// Fate is empty when the outcome says all.
-	Fate  router.Fate `json:"fate"`
-	Mixed bool        `json:"mixed"`
-}
-
 // release is POST leases/{requestID}/release.
 func (s *Server) release(w http.ResponseWriter, r *http.Request, c *call) {
-	raw, err := readBody(w, r, s.limits.BodyBytes)
+	body, claim, err := s.readRelease(w, r, c)
 	if err != nil {
 		s.refuse(w, err)
 		return
 	}
-	body := releaseBody{Executions: 1, RequestID: router.RequestID(c.id)}
-	if err := decodeBody(raw, &body); err != nil {
-		s.refuse(w, err)
-		return
-	}
-	e, err := s.end(w, r, c, &body)
+	e, err := s.end(w, r, c, &body, claim)
 	if err != nil {
 		s.refuse(w, err)
 		return
 	}
-	s.answer(w, http.StatusOK, releaseAnswer{RequestID: c.id, Outcome: e.Outcome, Fate: e.Fate, Mixed: e.Mixed})
+	d := s.desks.take()
+	defer s.desks.back(d)
+	s.desks.write(w, http.StatusOK, appendRelease(d.room[:0], c.id, &e))
 }
 
-// end releases by token, or forgoes by identity.
-func (s *Server) end(w http.ResponseWriter, r *http.Request, c *call, body *releaseBody) (router.Ending, error) {
-	if err := body.validate(c.id); err != nil {
-		return router.Ending{}, err
+// readRelease reads and checks a release, and verifies its token; a claim of no request stands
+// for a release without one. The body's token must not be looked at any more.
+func (s *Server) readRelease(w http.ResponseWriter, r *http.Request, c *call) (releaseBody, router.Claim, error) {
+	d := s.desks.take()
+	defer s.desks.back(d)
+	raw, err := readBody(w, r, s.limits.BodyBytes, d.room[:0])
+	if err != nil {
+		return releaseBody{}, router.Claim{}, err
 	}
-	if body.Token == "" {
-		return s.forgo(r, c, body)
+	body := &d.release
+	*body = releaseBody{Request: router.Request{ID: router.RequestID(c.id), Executions: 1}}
+	if err := s.forms.release.decode(raw, body); err != nil {
+		return releaseBody{}, router.Claim{}, err
+	}
+	if err := body.validate(c.id); err != nil {
+		return releaseBody{}, router.Claim{}, err
+	}
+	if len(body.Token) == 0 {
+		return *body, router.Claim{}, s.checkForgo(r, c, &body.Request)
 	}
 	claim, err := s.holder(r, c, body.Token)
-	if err != nil {
-		return router.Ending{}, err
-	}
-	reply := router.Reply{Version: body.WeightVersion, PromptTokens: body.PromptTokens, OutputTokens: body.OutputTokens}
-	e, err := c.table.Release(claim, body.Outcome, reply, s.clock())
-	if err != nil || e.Settled {
-		return e, err
-	}
-	return s.awaitFate(w, r, c, claim)
+	return *body, claim, err
 }
 
 func (b *releaseBody) validate(id string) error {
 	switch {
-	case string(b.RequestID) != id:
+	case string(b.Request.ID) != id:
 		return invalid("requestID", "requestID differs from the one in the path")
 	case !router.ValidOutcome(b.Outcome):
 		return invalid("outcome", "outcome must be Succeeded, Aborted, NotSent, Rejected, Cancelled or Ambiguous")
-	case b.Token == "" && b.Outcome != router.NotSent:
+	case len(b.Token) == 0 && b.Outcome != router.NotSent:
 		return invalid("token", "token is required for every outcome but NotSent")
 	}
 	return nil
 }
 
-// forgo ends a request whose client gave up waiting: "releases NotSent, without a token, with
-// the identity" (design 5.2).
-func (s *Server) forgo(r *http.Request, c *call, body *releaseBody) (router.Ending, error) {
-	req := router.Request{
-		ID: body.RequestID, Session: body.SessionID, Sender: body.Sender, SenderGeneration: body.SenderGeneration,
-		Epoch: body.Epoch, Group: body.GroupID, Executions: body.Executions,
-	}
+func (s *Server) checkForgo(r *http.Request, c *call, req *router.Request) error {
 	if err := req.Validate(); err != nil {
-		return router.Ending{}, err
+		return err
 	}
-	if err := s.authorize(r, c.pool, req.Sender); err != nil {
-		return router.Ending{}, err
+	return s.authorize(r, c.pool, req.Sender)
+}
+
+// end releases by token. Without one it ends a request whose client gave up waiting: it
+// "releases NotSent, without a token, with the identity" (design 5.2).
+func (s *Server) end(w http.ResponseWriter, r *http.Request, c *call, body *releaseBody, claim router.Claim) (router.Ending, error) {
+	if claim.Request == "" {
+		return c.table.Forgo(body.Request, s.clock())
 	}
-	return c.table.Forgo(req, s.clock())
+	e, err := c.table.Release(claim, body.Outcome, body.Reply, s.clock())
+	if err != nil || e.Settled {
+		return e, err
+	}
+	return s.awaitFate(w, r, c, claim)
 }

@@ -27,6 +27,8 @@ type Server struct {
 	crossOrigin *http.CrossOriginProtection
 	meanings    map[router.Reason]meaning
 	byPath      map[string]route
+	forms       forms
+	desks       desks
 
 	tokens   atomic.Pointer[tokens]
 	waiters  *crowd
@@ -45,7 +47,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		pools: c.Pools, authorizer: c.Authorizer, clock: c.Clock, log: c.Log, limits: c.Limits.withDefaults(),
 		bindAddress: cmp.Or(c.BindAddress, defaultBindAddress), crossOrigin: http.NewCrossOriginProtection(),
-		meanings: meanings(),
+		meanings: meanings(), forms: newForms(), desks: newDesks(),
 	}
 	if s.clock == nil {
 		s.clock = time.Now
@@ -92,10 +94,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		_ = l.Close()
 		return fmt.Errorf("lease API: listener %s is beyond loopback, and no Authorizer is configured", l.Addr())
 	}
-	h := &http.Server{
-		Handler: s, MaxHeaderBytes: s.limits.HeaderBytes, ReadTimeout: s.limits.Read, WriteTimeout: s.limits.Write,
-		IdleTimeout: s.limits.Idle, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
-	}
+	h := s.HTTPServer()
 	served := make(chan error, 1)
 	go func() { served <- h.Serve(l) }()
 	s.log.Info("lease API: serving", "address", l.Addr().String())
@@ -110,6 +109,14 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		err = errors.Join(err, ended)
 	}
 	return err
+}
+
+// HTTPServer returns a server with the configured limits, for those who listen by themselves.
+func (s *Server) HTTPServer() *http.Server {
+	return &http.Server{
+		Handler: s, MaxHeaderBytes: s.limits.HeaderBytes, ReadTimeout: s.limits.Read, WriteTimeout: s.limits.Write,
+		IdleTimeout: s.limits.Idle, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
 }
 
 // shutdown answers those who wait, then lets calls end; ones that do not are cut.

@@ -84,11 +84,12 @@ func (t *tokens) append(dst []byte, c *router.Claim) []byte {
 
 // verify returns the claim of a token made under the current or the previous key. Every claim
 // has exactly one token per key: what is accepted encodes to itself.
-func (t *tokens) verify(token string) (router.Claim, error) {
+func (t *tokens) verify(token []byte) (router.Claim, error) {
 	if len(token) > maxTokenChars {
 		return router.Claim{}, errToken
 	}
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	var room [1024]byte
+	raw, err := base64.RawURLEncoding.Strict().AppendDecode(room[:0], token)
 	if err != nil || len(raw) < 1+keyIDBytes+sha256.Size || raw[0] != tokenForm {
 		return router.Claim{}, errToken
 	}

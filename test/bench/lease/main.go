@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	role         role
+	seconds      float64
+	rounds       int
+	connections  int
+	waiters      int
+	acquireBytes int
+	releaseBytes int
+}
+
+// role is which of the processes this one is.
+type role string
+
+const (
+	conductor role = "" // starts the others, and is the load
+	leases    role = "leases"
+	empty     role = "empty"
+)
+
+func main() {
+	var o options
+	flag.StringVar((*string)(&o.role), "role", "", "internal: which process this is")
+	flag.IntVar(&o.acquireBytes, "acquire-bytes", 0, "internal: size of an acquire's answer")
+	flag.IntVar(&o.releaseBytes, "release-bytes", 0, "internal: size of a release's answer")
+	flag.Float64Var(&o.seconds, "seconds", 2, "length of a round, in seconds")
+	flag.IntVar(&o.rounds, "rounds", 7, "rounds of each kind")
+	flag.IntVar(&o.connections, "connections", 32, "connections at once")
+	flag.IntVar(&o.waiters, "waiters", 256, "clients that wait at once")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) error {
+	switch o.role {
+	case leases:
+		return serveLeases(ctx)
+	case empty:
+		return serveEmpty(ctx, o.acquireBytes, o.releaseBytes)
+	case conductor:
+		return measure(ctx, o)
+	}
+	return fmt.Errorf("no role %q", o.role)
+}
+
+// measure runs the rounds and prints the figures.
+func measure(ctx context.Context, o options) error {
+	real, err := start(ctx, "-role", string(leases))
+	if err != nil {
+		return err
+	}
+	defer real.stop()
+	sizes, err := sizesOf(ctx, real.address)
+	if err != nil {
+		return err
+	}
+	noop, err := start(ctx, "-role", string(empty), "-acquire-bytes", fmt.Sprint(sizes.acquire), "-release-bytes", fmt.Sprint(sizes.release))
+	if err != nil {
+		return err
+	}
+	defer noop.stop()
+	rate, err := compareThroughput(ctx, o, real, noop)
+	if err != nil {
+		return err
+	}
+	if err := compareLatency(ctx, o, real, noop, rate/2); err != nil {
+		return err
+	}
+	return measureWaking(ctx, o, real)
+}
+
+// compareThroughput prints the ratio and returns the leases per second.
+func compareThroughput(ctx context.Context, o options, real, noop *process) (float64, error) {
+	length := time.Duration(o.seconds * float64(time.Second))
+	var ratios, rates []float64
+	for range o.rounds {
+		base, err := throughput(ctx, noop.address, o.connections, length)
+		if err != nil {
+			return 0, fmt.Errorf("empty handler: %w", err)
+		}
+		got, err := throughput(ctx, real.address, o.connections, length)
+		if err != nil {
+			return 0, fmt.Errorf("lease API: %w", err)
+		}
+		fmt.Fprintf(os.Stderr, "lease API %.0f leases/s, empty handler %.0f pairs/s\n", got, base)
+		ratios, rates = append(ratios, got/base), append(rates, got)
+	}
+	fmt.Printf("figure http_lease_vs_noop %.3f ratio\n", median(ratios))
+	return median(rates), nil
+}
+
+// compareLatency prints the ratio of the 99th percentiles at a given number of leases per second.
+func compareLatency(ctx context.Context, o options, real, noop *process, rate float64) error {
+	length := time.Duration(o.seconds * float64(time.Second))
+	var ratios []float64
+	for range o.rounds {
+		base, err := latencies(ctx, noop.address, o.connections, rate, length)
+		if err != nil {
+			return fmt.Errorf("empty handler: %w", err)
+		}
+		got, err := latencies(ctx, real.address, o.connections, rate, length)
+		if err != nil {
+			return fmt.Errorf("lease API: %w", err)
+		}
+		fmt.Fprintf(os.Stderr, "at %.0f leases/s: lease API p99 %v, empty handler p99 %v\n", rate, percentile(got, 99), percentile(base, 99))
+		ratios = append(ratios, float64(percentile(got, 99))/float64(percentile(base, 99)))
+	}
+	fmt.Printf("figure http_lease_p99_vs_noop %.3f ratio\n", median(ratios))
+	return nil
+}
+
+// measureWaking prints the median of how long a freed place takes to reach who waits for it.
+func measureWaking(ctx context.Context, o options, real *process) error {
+	var all []time.Duration
+	for range o.rounds {
+		got, err := waking(ctx, real.address, o.waiters)
+		if err != nil {
+			return fmt.Errorf("waiting clients: %w", err)
+		}
+		all = append(all, got...)
+	}
+	fmt.Printf("figure waiters_wake_us %.0f us\n", float64(percentile(all, 50))/float64(time.Microsecond))
+	return nil
+}
+
+func median(v []float64) float64 {
+	slices.Sort(v)
+	return v[len(v)/2]
+}
+
+// percentile sorts v and returns its p-th percentile.
+func percentile(v []time.Duration, p int) time.Duration {
+	slices.Sort(v)
+	return v[min(len(v)*p/100, len(v)-1)]
+}
