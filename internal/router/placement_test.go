@@ -20,11 +20,10 @@ func TestANewSessionGoesWhereTheLeastIsOutstandingPerCapacity(t *testing.T) {
 		executions int64
 		want       router.BackendName
 	}{
-		"the emptiest of equals":                              {[]int64{8, 8, 8}, []int64{2, 1, 2}, 1, "b"},
-		"the order of the list does not matter":               {[]int64{8, 8, 8}, []int64{5, 3, 4}, 1, "b"},
-		"a bigger backend with more on it":                    {[]int64{4, 64, 4}, []int64{1, 15, 1}, 1, "b"},
-		"what the request adds counts too":                    {[]int64{2, 16, 4}, []int64{0, 4, 1}, 4, "b"},
-		"fractions that differ by less than a float can tell": {[]int64{1<<31 - 2, 1<<31 - 1, 1}, []int64{4095, 4095, 1}, 1, "b"},
+		"the emptiest of equals":                {[]int64{8, 8, 8}, []int64{2, 1, 2}, 1, "b"},
+		"the order of the list does not matter": {[]int64{8, 8, 8}, []int64{5, 3, 4}, 1, "b"},
+		"a bigger backend with more on it":      {[]int64{4, 64, 4}, []int64{1, 15, 1}, 1, "b"},
+		"what the request adds counts too":      {[]int64{2, 16, 4}, []int64{0, 4, 1}, 4, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := routertest.New(t, routertest.Backends("a", "b", "c"), routertest.Capacities(c.capacities...))
@@ -37,6 +36,16 @@ func TestANewSessionGoesWhereTheLeastIsOutstandingPerCapacity(t *testing.T) {
 				t.Errorf("placed on %s, want %s", g.Claim.Backend, c.want)
 			}
 		})
+	}
+}
+
+func TestFractionsThatNoFloatTellsApartAreComparedExactly(t *testing.T) {
+	p := routertest.New(t, routertest.Backends("a", "b"), routertest.Capacities(1<<31-1, 1<<31-2))
+	fill(p, "a/1", 2000) // two sessions on a, one on b: the tie-break would say b
+	fill(p, "a/1", 2000)
+	fill(p, "b/1", 4000)
+	if g := p.Acquire("r", "s"); g.Claim.Backend != "a" {
+		t.Errorf("4001/(2^31-2) was taken for no more than 4001/(2^31-1): placed on %s", g.Claim.Backend)
 	}
 }
 

@@ -247,6 +247,23 @@ func TestAWaiterThatPredatesAFenceGetsNothing(t *testing.T) {
 	}
 }
 
+func TestAWaiterBehindOthersIsRefusedForGoodAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := routertest.New(t, routertest.Backends("a"))
+		p.Change(func(f *router.Fleet) { f.Leasing = router.LeasingHeld })
+		w := newWaiters(p)
+		ahead := p.Request("ahead", "s")
+		ahead.SenderGeneration = 1
+		defer w.wait(ahead)()
+		defer w.wait(p.Request("behind", "s"))()
+		p.SetSender("train", func(s *router.Sender) { s.MinGeneration = 1 })
+		w.expect(t)
+		if !errors.Is(w.errs["behind"], router.ErrStaleGeneration) || w.errs["ahead"] != nil {
+			t.Errorf("told %v; the one ahead %v", w.errs["behind"], w.errs["ahead"])
+		}
+	})
+}
+
 func TestAFenceBeforeTheSlotIsFreedIsSeenInTheGrantingStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := routertest.New(t, routertest.Backends("a"), routertest.Capacities(1), routertest.With(func(c *router.Config) { c.AdmissionPercent = 100 }))

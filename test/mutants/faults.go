@@ -1,0 +1,16 @@
+package main
+
+import "slices"
+
+// fault is one planted mistake: a text of one file that becomes another.
+type fault struct {
+	// name says which promise is broken, and how.
+	name     string
+	file     string
+	old, now string
+}
+
+// faults are all that are planted.
+func faults() []fault {
+	return slices.Concat(placementFaults(), ledgerFaults(), fenceFaults(), certaintyFaults())
+}
