@@ -31,12 +31,15 @@ type change struct {
 type chronicle struct{ recorder EventRecorder }
 
 func (c chronicle) record(pool *v1alpha1.InferencePool, changes []change) {
+	// Without a resource version, so that the same news again counts as the same event.
+	subject := &v1alpha1.InferencePool{}
+	subject.Name, subject.Namespace, subject.UID = pool.Name, pool.Namespace, pool.UID
 	for _, ch := range changes {
 		var related runtime.Object
 		if ch.related != nil {
 			related = partOf(pool, ch.related)
 		}
-		c.recorder.Eventf(pool, related, ch.kind, ch.reason, ch.action, "%s", ch.note)
+		c.recorder.Eventf(subject, related, ch.kind, ch.reason, ch.action, "%s", ch.note)
 	}
 }
 

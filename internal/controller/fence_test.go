@@ -156,6 +156,11 @@ var _ = Describe("events", func() {
 		Expect(event.Related).To(And(HaveField("Kind", "Pod"), HaveField("Name", "sglang-0")))
 		Expect(event.Type).To(Equal(corev1.EventTypeNormal))
 		Expect(h.eventsOf(ctx, "BackendServing")()).To(HaveLen(2))
+
+		h.changePool(ctx, drainOf())
+		h.untilServing(ctx, 2)
+		// The same news about the same pod again is the same event, which counts.
+		Eventually(h.eventsOf(ctx, "BackendServing")).Should(And(HaveLen(2), ContainElement(HaveField("Series", Not(BeNil())))))
 	})
 })
 

@@ -49,7 +49,7 @@ func openHouse(ctx context.Context) *house {
 func (h *house) start() {
 	GinkgoHelper()
 	h.pools, h.calls = router.NewPools(), &calls{}
-	watched := rest.CopyConfig(cluster)
+	watched := rest.CopyConfig(managers)
 	watched.QPS = -1
 	watched.Wrap(h.calls.wrap)
 	manager, err := ctrl.NewManager(watched, ctrl.Options{
@@ -105,6 +105,7 @@ type calls struct {
 
 func (c *calls) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		used.note(request)
 		if request.URL.Query().Get("watch") != "true" {
 			c.all.Add(1)
 			GinkgoWriter.Println("call", request.Method, request.URL)

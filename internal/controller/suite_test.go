@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,10 +28,10 @@ const patience = 60 * time.Second
 var (
 	// scheme knows every kind that the suite uses.
 	scheme = runtime.NewScheme()
-	// cluster reaches the suite's API server as an administrator.
-	cluster *rest.Config
-	// admin is a client of it without a cache.
+	// admin reaches the suite's API server as an administrator, without a cache.
 	admin client.Client
+	// managers is how the suite's managers reach it.
+	managers *rest.Config
 )
 
 func TestControllerAgainstARealAPIServer(t *testing.T) {
@@ -37,11 +39,11 @@ func TestControllerAgainstARealAPIServer(t *testing.T) {
 	RunSpecs(t, "internal/controller")
 }
 
-var _ = BeforeSuite(func() {
+var _ = BeforeSuite(func(ctx context.Context) {
 	SetDefaultEventuallyTimeout(patience)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	ctrl.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, eventsv1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme} {
 		Expect(add(scheme)).To(Succeed())
 	}
 	environment := &envtest.Environment{
@@ -49,12 +51,12 @@ var _ = BeforeSuite(func() {
 		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
 	}
-	var err error
-	cluster, err = environment.Start()
+	cluster, err := environment.Start()
 	Expect(err).NotTo(HaveOccurred(), "start the control plane in %s", environment.BinaryAssetsDirectory)
 	DeferCleanup(environment.Stop)
 	admin, err = client.New(cluster, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
+	managers = grantRights(ctx, environment)
 })
 
 // controlPlane is the folder of kube-apiserver and etcd. A suite that could not run must not look

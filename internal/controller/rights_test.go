@@ -1,0 +1,119 @@
+package controller_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+)
+
+// managerUser is who every manager of the suite is to the API server: somebody with the rights of
+// config/rbac and no other.
+const managerUser = "berthmaster"
+
+// used are the rights that the suite's managers made use of.
+var used = &rights{seen: map[string]struct{}{}}
+
+// grantRights binds the role of config/rbac to the managers' user and returns its configuration.
+func grantRights(ctx context.Context, environment *envtest.Environment) *rest.Config {
+	GinkgoHelper()
+	role := managerRole()
+	Expect(admin.Create(ctx, role)).To(Succeed())
+	Expect(admin.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: managerUser},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: managerUser}},
+	})).To(Succeed())
+	user, err := environment.AddUser(envtest.User{Name: managerUser}, nil)
+	Expect(err).NotTo(HaveOccurred())
+	return user.Config()
+}
+
+func managerRole() *rbacv1.ClusterRole {
+	GinkgoHelper()
+	manifest, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	role := &rbacv1.ClusterRole{}
+	Expect(yaml.UnmarshalStrict(manifest, role)).To(Succeed())
+	return role
+}
+
+// Every right is used, or it would be too many; none is missing, or the specs would not pass.
+var _ = ReportAfterSuite("the manager has no right that it does not use", func(report Report) {
+	selected := report.SuiteConfig
+	if !report.SuiteSucceeded || len(selected.FocusStrings)+len(selected.SkipStrings) > 0 {
+		return // specs that did not run, or did not end, have used nothing
+	}
+	var granted []string
+	for _, rule := range managerRole().Rules {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				granted = append(granted, verb+" "+resource)
+			}
+		}
+	}
+	Expect(used.list()).To(ConsistOf(granted))
+})
+
+// rights are verbs on resources.
+type rights struct {
+	mu   sync.Mutex
+	seen map[string]struct{} // guarded by mu; "verb resource[/subresource]"
+}
+
+func (r *rights) list() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []string
+	for right := range r.seen {
+		list = append(list, right)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// note takes down the right that a call needs; discovery needs none.
+func (r *rights) note(request *http.Request) {
+	_, path, namespaced := strings.Cut(request.URL.Path, "/namespaces/")
+	parts := strings.Split(path, "/")
+	if !namespaced || len(parts) < 2 {
+		return // every list and watch of the suite is of one namespace
+	}
+	resource, named := parts[1], len(parts) > 2
+	if len(parts) > 3 {
+		resource += "/" + parts[3]
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen[verbOf(request, named)+" "+resource] = struct{}{}
+	if request.URL.Query().Get("sendInitialEvents") != "" {
+		// A watch that begins with the objects there are; older API servers have them listed.
+		r.seen["list "+resource] = struct{}{}
+	}
+}
+
+func verbOf(request *http.Request, named bool) string {
+	switch {
+	case request.Method == http.MethodPost:
+		return "create"
+	case request.Method == http.MethodGet && request.URL.Query().Get("watch") != "":
+		return "watch"
+	case request.Method == http.MethodGet && named:
+		return "get"
+	case request.Method == http.MethodGet:
+		return "list"
+	default:
+		return strings.ToLower(request.Method)
+	}
+}
