@@ -206,6 +206,23 @@ func TestPauseAbortsAgainWhatItMissed(t *testing.T) {
 	})
 }
 
+func TestNothingIsGeneratedUntilAllMemoryIsBack(t *testing.T) {
+	inBubble(t, Config{MemorySaver: On}, func(b *bubble) {
+		b.post("/release_memory_occupation", `{"tags":["weights","kv_cache"]}`)
+		c := b.start(http.MethodPost, "/generate", hundred(""))
+		b.post("/resume_memory_occupation", `{"tags":["weights"]}`)
+		after(time.Hour)
+		if c.over() {
+			t.Error("it generated without its cache")
+		}
+		b.post("/resume_memory_occupation", `{"tags":["kv_cache"]}`)
+		<-c.done
+		if c.rec.Code != http.StatusOK {
+			t.Errorf("status %d", c.rec.Code)
+		}
+	})
+}
+
 func TestARequestForNoTokensGetsNone(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		out := b.post("/generate", `{"text":"x","sampling_params":{"max_new_tokens":0}}`).json(t)

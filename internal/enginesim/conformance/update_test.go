@@ -186,7 +186,11 @@ func lockRows() []row {
 		{"1.5", "abort_all_requests clears the way for an update", weights, nil, func(t *testing.T, e *engine) {
 			p := e.hold(t)
 			e.ok(t, "/update_weights_from_disk", body(map[string]any{"model_path": e.model, "abort_all_requests": true}))
-			wantStatus(t, p.wait(t), http.StatusOK)
+			var g generated
+			p.wait(t).decode(t, &g)
+			if g.Meta.Reason["type"] != "abort" {
+				t.Errorf("the request ended with %v", g.Meta.Reason)
+			}
 		}},
 		{"1.5", "an update that flushes a busy engine kills it", simulator, nil, func(t *testing.T, e *engine) {
 			p := e.hold(t)
