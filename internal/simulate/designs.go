@@ -6,6 +6,8 @@ import "cmp"
 // named. docs/decisions compares them.
 func Designs() []Arm {
 	return []Arm{
+		{Name: "r1-by-homes", Title: "R1 in which only the choice of a home counts as being chosen", Kind: Considered,
+			open: design{before: promised}.open},
 		{Name: "sessions-first", Title: "fewest sessions, then least outstanding", Kind: Considered,
 			open: design{before: sessionsFirst}.open},
 		{Name: "remaining-tokens", Title: "least expected remaining tokens, by age", Kind: Considered,

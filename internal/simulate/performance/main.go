@@ -25,6 +25,8 @@ import (
 type settings struct {
 	docs  string
 	seeds int
+	// parts are those to rewrite; empty: all.
+	parts string
 	// workloads are the built-in ones to run; empty: all.
 	workloads string
 	trace     string
@@ -36,6 +38,7 @@ func main() {
 	var s settings
 	flag.StringVar(&s.docs, "docs", "docs", "the directory of performance.md and its plots")
 	flag.IntVar(&s.seeds, "seeds", 10, "workloads drawn per policy")
+	flag.StringVar(&s.parts, "parts", "", "rewrite only these of machine, figures, simulation and designs, separated by commas")
 	flag.StringVar(&s.workloads, "workloads", "", "run only these, by name, separated by commas")
 	flag.StringVar(&s.trace, "trace", "", "also replay this trace, .csv or .jsonl")
 	flag.IntVar(&s.replicas, "replicas", 8, "replicas that serve the trace")
@@ -55,80 +58,102 @@ func (s settings) run(ctx context.Context, input io.Reader) error {
 	if err != nil {
 		return err
 	}
-	figures, err := readFigures(input)
-	if err != nil {
-		return err
-	}
-	shipped, err := s.shipped(ctx)
-	if err != nil {
-		return err
-	}
-	weighed, err := s.weighed(ctx)
-	if err != nil {
-		return err
-	}
-	for _, part := range []struct{ name, content string }{
-		{"machine", machine(ctx)},
-		{"figures", figureTable(figures)},
-		{"simulation", markdown(shipped)},
-		{"designs", markdown(weighed)},
-	} {
-		if text, err = replace(text, part.name, part.content); err != nil {
+	for _, p := range s.allParts(input) {
+		if !wants(s.parts, p.name) {
+			continue
+		}
+		content, err := p.make(ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		if text, err = replace(text, p.name, content); err != nil {
 			return fmt.Errorf("%s: %w", page, err)
 		}
 	}
-	return errors.Join(
-		os.WriteFile(page, text, 0o644),
-		writePlot(filepath.Join(s.docs, "performance.svg"), shipped),
-		writePlot(filepath.Join(s.docs, "performance-designs.svg"), weighed),
-	)
+	return os.WriteFile(page, text, 0o644)
+}
+
+// part is a generated part of the page.
+type part struct {
+	name string
+	make func(context.Context) (string, error)
+}
+
+func (s settings) allParts(input io.Reader) []part {
+	return []part{
+		{"machine", func(ctx context.Context) (string, error) { return machine(ctx), nil }},
+		{"figures", func(context.Context) (string, error) { return figureTable(input) }},
+		{"simulation", func(ctx context.Context) (string, error) {
+			return s.compared(ctx, s.shipped, "performance.svg")
+		}},
+		{"designs", func(ctx context.Context) (string, error) {
+			return s.compared(ctx, s.weighed, "performance-designs.svg")
+		}},
+	}
+}
+
+// compared carries out a plan, draws its plot and returns its tables.
+func (s settings) compared(ctx context.Context, plan func() (simulate.Plan, error), plot string) (string, error) {
+	planned, err := plan()
+	if err != nil {
+		return "", err
+	}
+	if len(planned.Scenarios) == 0 {
+		return "None of the workloads was wanted.\n", nil
+	}
+	report, err := planned.Compare(ctx)
+	if err != nil {
+		return "", err
+	}
+	return markdown(report), writePlot(filepath.Join(s.docs, plot), report)
+}
+
+// wants reports whether the flag's list names it; an empty list names everything.
+func wants(list, name string) bool {
+	return list == "" || slices.Contains(strings.Split(list, ","), name)
 }
 
 // shipped compares all arms on all workloads, and on the trace if there is one.
-func (s settings) shipped(ctx context.Context) (simulate.Report, error) {
+func (s settings) shipped() (simulate.Plan, error) {
 	plan := simulate.Plan{Arms: simulate.Arms(), Seeds: s.seeds}
 	for _, scenario := range simulate.Scenarios() {
-		if s.wants(scenario.Name) {
+		if wants(s.workloads, scenario.Name) {
 			plan.Scenarios = append(plan.Scenarios, scenario)
 		}
 	}
 	if s.trace != "" {
 		sessions, err := workload.ReadFile(s.trace, 0)
 		if err != nil {
-			return simulate.Report{}, err
+			return simulate.Plan{}, err
 		}
 		plan.Scenarios = append(plan.Scenarios, simulate.FromTrace(filepath.Base(s.trace), sessions, s.replicas))
 	}
-	return plan.Compare(ctx)
-}
-
-func (s settings) wants(name string) bool {
-	return s.workloads == "" || slices.Contains(strings.Split(s.workloads, ","), name)
+	return plan, nil
 }
 
 // weighed compares the designs that are not shipped with those that are, on the workloads
 // that tell them apart.
-func (s settings) weighed(ctx context.Context) (simulate.Report, error) {
+func (s settings) weighed() (simulate.Plan, error) {
 	names := []string{simulate.Promise, simulate.Rebalanced}
 	for _, d := range simulate.Designs() {
 		names = append(names, d.Name)
 	}
 	arms, err := simulate.FindArms(names)
 	if err != nil {
-		return simulate.Report{}, err
+		return simulate.Plan{}, err
 	}
 	plan := simulate.Plan{Arms: arms, Seeds: s.seeds}
 	for _, name := range []string{"swe-async", "swe-verbose", "mixed-fleet", "long-context", "swe-group-0.5"} {
-		if !s.wants(name) {
+		if !wants(s.workloads, name) {
 			continue
 		}
 		found, err := simulate.Find(name)
 		if err != nil {
-			return simulate.Report{}, err
+			return simulate.Plan{}, err
 		}
 		plan.Scenarios = append(plan.Scenarios, found...)
 	}
-	return plan.Compare(ctx)
+	return plan, nil
 }
 
 func writePlot(path string, report simulate.Report) error {

@@ -39,16 +39,21 @@ func readFigures(r io.Reader) ([]figure, error) {
 	return out, lines.Err()
 }
 
-func figureTable(figures []figure) string {
+// figureTable shows the figures of the input as a table.
+func figureTable(input io.Reader) (string, error) {
+	figures, err := readFigures(input)
+	if err != nil {
+		return "", err
+	}
 	if len(figures) == 0 {
-		return "No figures were given; `make bench` prints them.\n"
+		return "No figures were given; `make bench` prints them.\n", nil
 	}
 	var text strings.Builder
 	text.WriteString("| figure | value | unit |\n|---|---:|---|\n")
 	for _, f := range figures {
 		fmt.Fprintf(&text, "| %s | %s | %s |\n", f.name, f.value, f.unit)
 	}
-	return text.String()
+	return text.String(), nil
 }
 
 func markdown(r simulate.Report) string {

@@ -83,3 +83,26 @@ func TestThePageHasEveryPartAndRunFillsIt(t *testing.T) {
 		}
 	}
 }
+
+func TestRunRewritesOnlyTheWantedParts(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "performance.md")
+	page := "<!-- begin figures -->\n<!-- end figures -->\n<!-- begin simulation -->\nkept\n<!-- end simulation -->\n"
+	if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := settings{docs: dir, seeds: 1, parts: "figures"}
+	if err := s.run(t.Context(), strings.NewReader("figure f 1 ns\n")); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(got); !strings.Contains(text, "| f | 1 | ns |") || !strings.Contains(text, "\nkept\n") {
+		t.Errorf("page %q", text)
+	}
+	if err := s.run(t.Context(), strings.NewReader("figure f one ns\n")); err == nil || !strings.Contains(err.Error(), "figures: line 1") {
+		t.Errorf("error %v", err)
+	}
+}
