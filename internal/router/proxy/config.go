@@ -54,6 +54,11 @@ type Config struct {
 	// EngineKey gives the api-key of a pool's engines; nil: they have none. A client's own
 	// Authorization header is for the proxy and never reaches an engine.
 	EngineKey func(router.PoolKey) string
+	// Control says what becomes of calls that change a pool's engines; nil: ControlRefuse.
+	Control func(router.PoolKey) Control
+	// AdminKey gives the admin key of a pool's engines, for ControlFanOut; nil or empty: EngineKey's
+	// is used.
+	AdminKey func(router.PoolKey) string
 	// Keyless is what stands in for a missing session; empty: KeylessNone.
 	Keyless Keyless
 	// Limits: the zero value of each field stands for its default.

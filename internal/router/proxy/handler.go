@@ -131,10 +131,19 @@ func (h *Handler) serve(c *call) {
 	case health:
 		h.health(c)
 	case controls:
-		h.refuse(c, &router.Refusal{Reason: router.ReasonSessionForbidden, Detail: c.engine + " changes engines, which is the operator's: " + c.route.instead})
+		h.control(c)
 	case unknownRoute:
 		h.refuse(c, &router.Refusal{Reason: reasonNotFound, Detail: c.engine + " is none of the engine's calls that the proxy knows, and what it does not know it does not pass on"})
 	}
+}
+
+// control refuses a call that changes engines, or sends it to all of them.
+func (h *Handler) control(c *call) {
+	if h.cfg.Control != nil && h.cfg.Control(c.pool) == ControlFanOut {
+		h.fanOut(c)
+		return
+	}
+	h.refuse(c, &router.Refusal{Reason: router.ReasonSessionForbidden, Detail: c.engine + " changes engines, which is the operator's: " + c.route.instead})
 }
 
 // finish ends the session that the query, or the header, names.

@@ -19,6 +19,8 @@ const (
 	labelGone Label = "Gone"
 	// labelInformed: it needed none.
 	labelInformed Label = "Informed"
+	// labelControlled: it went to every engine.
+	labelControlled Label = "Controlled"
 	// labelFinished: it ended a session.
 	labelFinished Label = "Finished"
 )
@@ -29,7 +31,7 @@ func label(o router.Outcome) Label { return Label(o) }
 func Labels() []Label {
 	return []Label{
 		label(router.Succeeded), label(router.Aborted), label(router.NotSent), label(router.Rejected), label(router.Cancelled),
-		label(router.Ambiguous), labelRefused, labelGone, labelInformed, labelFinished,
+		label(router.Ambiguous), labelRefused, labelGone, labelInformed, labelControlled, labelFinished,
 	}
 }
 

@@ -22,6 +22,8 @@ const (
 	reasonUnreachable router.Reason = "EngineUnreachable"
 	// reasonBroken: the exchange broke off, and the engine may have generated.
 	reasonBroken router.Reason = "ExchangeBroken"
+	// reasonControl: a control call was not done by every engine.
+	reasonControl router.Reason = "ControlFailed"
 )
 
 // statuses are what reasons are in HTTP, as in the lease protocol.
@@ -46,6 +48,7 @@ func statuses() map[router.Reason]int {
 		router.ReasonLeasingHeld:      http.StatusLocked,
 		router.ReasonContended:        http.StatusTooManyRequests,
 		reasonBroken:                  http.StatusBadGateway,
+		reasonControl:                 http.StatusBadGateway,
 		router.ReasonNoBackend:        http.StatusServiceUnavailable,
 		router.ReasonNoLeader:         http.StatusServiceUnavailable,
 		reasonUnreachable:             http.StatusServiceUnavailable,
