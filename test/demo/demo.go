@@ -184,18 +184,24 @@ func (d *demo) tell(ctx context.Context) error {
 		return err
 	}
 	total := workload.Requests(d.sessions)
-	names := d.system.EngineNames()
+	drained, killed := d.disturbed()[0], d.disturbed()[1]
 	for _, part := range []func() error{
 		func() error { return d.player.AwaitDone(ctx, total/10) },
-		func() error { return d.story.Drain(ctx, names[1]) },
+		func() error { return d.story.Drain(ctx, drained) },
 		func() error { return d.story.Fence(ctx, "eval", "train") },
-		func() error { return d.story.Crash(ctx, names[len(names)-1]) },
+		func() error { return d.story.Crash(ctx, killed) },
 	} {
 		if err := part(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// disturbed names the backend that is drained and the one that is killed.
+func (d *demo) disturbed() []string {
+	names := d.system.EngineNames()
+	return []string{names[1], names[len(names)-1]}
 }
 
 func (d *demo) clientLog() string { return filepath.Join(d.options.work, "clients.jsonl") }

@@ -30,19 +30,18 @@ func (d *demo) judge(expected []workload.Session) error {
 		return err
 	}
 	var table strings.Builder
-	err = verdict.Print(&table, verdict.Measured(d.backends, engines), verdict.RoundRobin(d.backends, d.sessions))
+	err = verdict.Print(&table, verdict.Measured(d.backends, engines), verdict.RoundRobin(d.backends, d.sessions), d.disturbed()...)
 	if err != nil {
 		return err
 	}
 	d.stage.show(table.String())
-	names := d.system.EngineNames()
 	senders := map[string]string{}
 	for _, session := range d.player.Sessions() {
 		senders[session.ID] = session.Sender
 	}
 	faults := verdict.Run{
 		Sessions: expected, Senders: senders, Engines: engines, Clients: clients,
-		Disturbed: []string{names[1], names[len(names)-1]}, Quiet: d.story.Quiet(),
+		Disturbed: d.disturbed(), Quiet: d.story.Quiet(),
 	}.Faults()
 	counts := d.player.Counts("")
 	d.stage.say(fmt.Sprintf("%d turns ran to their end, %d were made again after the earlier execution was known to be dead",

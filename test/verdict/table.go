@@ -119,6 +119,11 @@ func (t Table) Variation() float64 {
 	return math.Sqrt(max(0, squares/n-mean*mean)) / mean
 }
 
+// Without returns the table of the other backends.
+func (t Table) Without(backends ...string) Table {
+	return slices.DeleteFunc(slices.Clone(t), func(r Row) bool { return slices.Contains(backends, r.Name) })
+}
+
 func (t Table) totals() (tokens int, capacity int64) {
 	for _, r := range t {
 		tokens += r.OutputTokens
@@ -127,8 +132,10 @@ func (t Table) totals() (tokens int, capacity int64) {
 	return tokens, capacity
 }
 
-// Print writes the measured table beside what round-robin would have done.
-func Print(w io.Writer, measured, roundRobin Table) error {
+// Print writes the measured table beside what round-robin would have done if
+// nothing had happened to any backend. The disturbed are left out of a second
+// variation, since what they missed says nothing about the choice of homes.
+func Print(w io.Writer, measured, roundRobin Table, disturbed ...string) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(out, "\t\tmeasured\t\t\t\tround-robin\t\t\t")
 	fmt.Fprintln(out, "backend\tcapacity\tsessions\texecutions\toutput tokens\tshare\tsessions\toutput tokens\tshare\t")
@@ -138,6 +145,10 @@ func Print(w io.Writer, measured, roundRobin Table) error {
 			r.Name, r.Capacity, r.Sessions, r.Executions, r.OutputTokens, measured.Share(r),
 			other.Sessions, other.OutputTokens, roundRobin.Share(other))
 	}
-	fmt.Fprintf(out, "variation\t\t\t\t\t%.4f\t\t\t%.4f\t\n", measured.Variation(), roundRobin.Variation())
+	variation := "%s\t\t\t\t\t%.4f\t\t\t%.4f\t\n"
+	fmt.Fprintf(out, variation, "variation", measured.Variation(), roundRobin.Variation())
+	if len(disturbed) > 0 {
+		fmt.Fprintf(out, variation, "of the undisturbed", measured.Without(disturbed...).Variation(), roundRobin.Without(disturbed...).Variation())
+	}
 	return out.Flush()
 }

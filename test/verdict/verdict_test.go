@@ -190,12 +190,12 @@ func TestPrintShowsBothTables(t *testing.T) {
 	l, _ := run("a", "a")
 	backends := []Backend{{"a", 64}, {"b", 64}}
 	var out strings.Builder
-	err := Print(&out, Measured(backends, l.records), RoundRobin(backends, []workload.Session{{ID: "s1", Turns: []workload.Turn{{Output: 30}}}}))
+	err := Print(&out, Measured(backends, l.records), RoundRobin(backends, []workload.Session{{ID: "s1", Turns: []workload.Turn{{Output: 30}}}}), "b")
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Join(strings.Fields(out.String()), " ")
-	for _, want := range []string{"a 64 1 2 30 2.00 1 30 2.00", "b 64 0 0 0 0.00", "variation 1.0000 1.0000"} {
+	for _, want := range []string{"a 64 1 2 30 2.00 1 30 2.00", "b 64 0 0 0 0.00", "variation 1.0000 1.0000", "of the undisturbed 0.0000 0.0000"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("table lacks %q:\n%s", want, out.String())
 		}
