@@ -24,13 +24,19 @@ func (s *state) inTurn(r *Request, now instant) error {
 	if s.queue.n == 0 || s.queue.lanes[lane{r.Sender, s.homeOf(r.Session)}] == nil {
 		return nil
 	}
+	if s.couldPlace(r, now) {
+		return s.contended()
+	}
+	return nil // it has its answer, whoever waits
+}
+
+// couldPlace reports whether r is a new request that a backend could take now.
+func (s *state) couldPlace(r *Request, now instant) bool {
 	if l, err := s.precheck(r, now); l != nil || err != nil {
-		return nil // it has its answer, whoever waits
+		return false
 	}
-	if _, _, err := s.choose(r, now); err != nil {
-		return nil
-	}
-	return s.contended()
+	_, _, err := s.choose(r, now)
+	return err == nil
 }
 
 // attempt is acquire at a moment that has been brought up to now.

@@ -75,15 +75,8 @@ func (s *state) checkMirror() error {
 func (s *state) checkPlaces() error {
 	ended := 0
 	for id, l := range s.leases {
-		switch {
-		case l.id != id:
-			return fmt.Errorf("lease %s is filed as %s", l.id, id)
-		case (l.phase == phaseActive) != (l.place >= 0), l.place >= 0 && s.deadlines[l.place] != l:
-			return fmt.Errorf("lease %s in phase %v has place %d in the heap", id, l.phase, l.place)
-		case (l.phase == phaseEnded) != (l.in == &s.ended):
-			return fmt.Errorf("lease %s in phase %v: wrong list", id, l.phase)
-		case l.counted() && s.backends[l.at.Incarnation] != l.at:
-			return fmt.Errorf("lease %s is counted on %s, which is forgotten", id, l.at.Incarnation)
+		if err := s.checkPlace(id, l); err != nil {
+			return err
 		}
 		if l.phase == phaseEnded {
 			ended++
@@ -98,6 +91,20 @@ func (s *state) checkPlaces() error {
 		return fmt.Errorf("%d ended records, %d in the list", ended, s.ended.n)
 	}
 	return s.checkOrder()
+}
+
+func (s *state) checkPlace(id RequestID, l *lease) error {
+	switch {
+	case l.id != id:
+		return fmt.Errorf("lease %s is filed as %s", l.id, id)
+	case (l.phase == phaseActive) != (l.place >= 0), l.place >= 0 && s.deadlines[l.place] != l:
+		return fmt.Errorf("lease %s in phase %v has place %d in the heap", id, l.phase, l.place)
+	case (l.phase == phaseEnded) != (l.in == &s.ended):
+		return fmt.Errorf("lease %s in phase %v: wrong list", id, l.phase)
+	case l.counted() && s.backends[l.at.Incarnation] != l.at:
+		return fmt.Errorf("lease %s is counted on %s, which is forgotten", id, l.at.Incarnation)
+	}
+	return nil
 }
 
 // checkStrays counts the strays that have ended.

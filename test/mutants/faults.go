@@ -12,5 +12,8 @@ type fault struct {
 
 // faults are all that are planted.
 func faults() []fault {
-	return slices.Concat(placementFaults(), ledgerFaults(), fenceFaults(), certaintyFaults())
+	return slices.Concat(
+		placementFaults(), stickinessFaults(), identityFaults(), atMostOnceFaults(), ledgerFaults(), memoryFaults(), fencingFaults(),
+		drainingFaults(), versionFaults(), pauseFaults(), authorityFaults(), failureFaults(), certaintyFaults(), queueFaults(),
+	)
 }

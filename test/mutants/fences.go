@@ -1,102 +1,82 @@
 package main
 
-// fenceFaults break R7 to R10: fencing, draining, versions, pauses.
-func fenceFaults() []fault {
+// fencingFaults break R7.
+func fencingFaults() []fault {
 	return []fault{
-		{
-			"R7 the granting step of a waiter checks nothing", "queue.go",
+		{"R7 the granting step of a waiter checks nothing", "queue.go",
 			"\tg, err := s.attempt(&w.req, now)",
-			"\tg, err := s.place(&w.req, now)",
-		},
-		{
-			"R7 the generation is compared one too low", "acquire.go",
+			"\tg, err := s.place(&w.req, now)"},
+		{"R7 the generation is compared one too low", "acquire.go",
 			"r.SenderGeneration < v.MinGeneration",
-			"r.SenderGeneration+1 < v.MinGeneration",
-		},
-		{
-			"R7 a fence is not looked at", "acquire.go",
+			"r.SenderGeneration+1 < v.MinGeneration"},
+		{"R7 a fence is not looked at", "acquire.go",
 			"\tcase v.Access == AccessFenced:\n\t\treturn refuse",
-			"\tcase v.Access == AccessFenced && v.counted > 0:\n\t\treturn refuse",
-		},
-		{
-			"R7 fenced is said while load is unknown", "snapshotting.go",
+			"\tcase v.Access == AccessFenced && v.counted > 0:\n\t\treturn refuse"},
+		{"R7 fenced is said while load is unknown", "snapshotting.go",
 			"v.counted == 0 && !unknown",
-			"v.counted == 0",
-		},
-		{
-			"R7 a request of an older epoch is served", "acquire.go",
+			"v.counted == 0"},
+		{"R7 a request of an older epoch is served", "acquire.go",
 			"\tif r.Epoch != s.epoch {",
-			"\tif r.Epoch > s.epoch {",
-		},
-		{
-			"R7 a raised epoch leaves leases active", "apply.go",
+			"\tif r.Epoch > s.epoch {"},
+		{"R7 a raised epoch leaves leases active", "apply.go",
 			"\t\tfor l := range b.active.all {\n\t\t\ts.orphan(l, now)\n\t\t}\n",
-			"",
-		},
-		{
-			"R7 a raised epoch uncounts what may run", "apply.go",
+			""},
+		{"R7 a raised epoch uncounts what may run", "apply.go",
 			"\ts.totals.Orphaned++\n\tdelete(s.uncertain, l)\n\ts.hold(l, phaseOrphaned, now)",
-			"\ts.totals.Orphaned++\n\tdelete(s.uncertain, l)\n\tl.fate = FateDead\n\ts.drop(l, now)",
-		},
-		{
-			"R8 drained is said while load is unknown", "backend.go",
+			"\ts.totals.Orphaned++\n\tdelete(s.uncertain, l)\n\tl.fate = FateDead\n\ts.drop(l, now)"},
+	}
+}
+
+// drainingFaults break R8.
+func drainingFaults() []fault {
+	return []fault{
+		{"R8 drained is said while load is unknown", "backend.go",
 			" && !b.settling.unknown &&",
-			" &&",
-		},
-		{
-			"R8 drained is said while sessions come back", "backend.go",
+			" &&"},
+		{"R8 drained is said while sessions come back", "backend.go",
 			"\t\t(b.Drain != DrainKeep || b.sessions == 0)",
-			"\t\t(b.Drain != DrainKeep || b.sessions >= 0)",
-		},
-		{
-			"R8 a draining backend takes new sessions", "ledger.go",
+			"\t\t(b.Drain != DrainKeep || b.sessions >= 0)"},
+		{"R8 a draining backend takes new sessions", "ledger.go",
 			"s.target) == \"\" && b.Drain == NotDraining\n",
-			"s.target) == \"\" && b.Drain != DrainMove\n",
-		},
-		{
-			"R8 an aborting drain forgets what is held", "chores.go",
+			"s.target) == \"\" && b.Drain != DrainMove\n"},
+		{"R8 an aborting drain forgets what is held", "chores.go",
 			"\t\tb.repeatAborts()\n\t\tb.settling.nextAbort = now.add(abortEvery)\n\t}\n\tc.reads",
-			"\t\tb.settling.nextAbort = now.add(abortEvery)\n\t}\n\tc.reads",
-		},
-		{
-			"R9 an unconfirmed incarnation serves", "backend.go",
+			"\t\tb.settling.nextAbort = now.add(abortEvery)\n\t}\n\tc.reads"},
+	}
+}
+
+// versionFaults break R9.
+func versionFaults() []fault {
+	return []fault{
+		{"R9 an unconfirmed incarnation serves", "backend.go",
 			"\tcase published == \"\" ||",
-			"\tcase published == \"\" || confirmed == \"\" ||",
-		},
-		{
-			"R9 a lease across an update does not say mixed", "backend.go",
+			"\tcase published == \"\" || confirmed == \"\" ||"},
+		{"R9 a lease across an update does not say mixed", "backend.go",
 			"\t\t\tl.span = spanMixed\n",
-			"\t\t\tl.span = spanOne\n",
-		},
-		{
-			"R9 a refused connection leaves the version confirmed", "bystander.go",
+			"\t\t\tl.span = spanOne\n"},
+		{"R9 a refused connection leaves the version confirmed", "bystander.go",
 			"b.seen.Reason, b.seen.Version = Refused, \"ConnectionRefused\", \"\"",
-			"b.seen.Reason = Refused, \"ConnectionRefused\"",
-		},
-		{
-			"R10 the idle clock runs while held", "apply.go",
+			"b.seen.Reason = Refused, \"ConnectionRefused\""},
+	}
+}
+
+// pauseFaults break R10.
+func pauseFaults() []fault {
+	return []fault{
+		{"R10 the idle clock runs while held", "apply.go",
 			"\ts.idleClock.set(s.leasing == LeasingOpen && running",
-			"\ts.idleClock.set(running",
-		},
-		{
-			"R10 the idle clock runs while paused", "apply.go",
+			"\ts.idleClock.set(running"},
+		{"R10 the idle clock runs while paused", "apply.go",
 			"s.leasing == LeasingOpen && running == EngineRunning, now",
-			"s.leasing == LeasingOpen && running != EngineUpdating, now",
-		},
-		{
-			"R10 certainty runs out on a paused engine", "apply.go",
+			"s.leasing == LeasingOpen && running != EngineUpdating, now"},
+		{"R10 certainty runs out on a paused engine", "apply.go",
 			"\tb.Member, b.retired = m, false\n\tb.running.set(b.generates(), now)",
-			"\tb.Member, b.retired = m, false\n\tb.running.set(true, now)",
-		},
-		{
-			"R10 an older observation is taken", "apply.go",
+			"\tb.Member, b.retired = m, false\n\tb.running.set(true, now)"},
+		{"R10 an older observation is taken", "apply.go",
 			"\tif b == nil || o.Seq <= b.seen.Seq {",
-			"\tif b == nil {",
-		},
-		{
-			"R10 held leasing grants", "acquire.go",
+			"\tif b == nil {"},
+		{"R10 held leasing grants", "acquire.go",
 			"\tif s.leasing == LeasingHeld {",
-			"\tif s.leasing == LeasingHeld && s.failure != nil {",
-		},
+			"\tif s.leasing == LeasingHeld && s.failure != nil {"},
 	}
 }
