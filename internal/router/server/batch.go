@@ -55,7 +55,7 @@ func (s *Server) batchOne(r *http.Request, c *call, raw []byte) batchResult {
 
 func (s *Server) grantOne(r *http.Request, c *call, raw []byte) (router.Grant, error) {
 	var body acquireBody
-	if err := s.forms.decodeAcquire(raw, &body); err != nil {
+	if err := s.forms.decodeAcquire(&jsonReader{}, raw, &body); err != nil {
 		return router.Grant{}, err
 	}
 	if body.WaitSeconds != 0 {

@@ -87,9 +87,9 @@ func identityOf[T any](in func(*T) *router.Request) form[T] {
 }
 
 // decodeAcquire reads an acquire; raw must outlive the token of the body.
-func (f *forms) decodeAcquire(raw []byte, body *acquireBody) error {
+func (f *forms) decodeAcquire(r *jsonReader, raw []byte, body *acquireBody) error {
 	*body = acquireBody{Request: router.Request{Executions: 1}}
-	return f.acquire.decode(raw, body)
+	return f.acquire.decode(r, raw, body)
 }
 
 // batchBody is many acquires. Each is decoded by itself, so that one that is ill-formed spoils
@@ -99,7 +99,7 @@ type batchBody struct{ Requests []json.RawMessage }
 // decodeBatch takes a batch apart.
 func decodeBatch(raw []byte) (batchBody, error) {
 	var body batchBody
-	err := form[batchBody]{{"requests", func(b *batchBody, r *jsonReader) { b.Requests = r.elements() }}}.decode(raw, &body)
+	err := form[batchBody]{{"requests", func(b *batchBody, r *jsonReader) { b.Requests = r.elements() }}}.decode(&jsonReader{}, raw, &body)
 	return body, err
 }
 

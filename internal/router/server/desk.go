@@ -15,6 +15,7 @@ const wholeAnswer = 2000
 // desk is memory for one call: its body, what the body says, and later its answer.
 type desk struct {
 	room    [deskBytes]byte
+	reader  jsonReader
 	acquire acquireBody
 	renew   renewBody
 	release releaseBody

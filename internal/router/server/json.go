@@ -19,12 +19,12 @@ type entry[T any] struct {
 	read func(*T, *jsonReader)
 }
 
-// decode reads raw, which must be one object and nothing else, into v. Members that are left
-// out or null keep what v had.
-func (f form[T]) decode(raw []byte, v *T) error {
-	r := jsonReader{raw: raw}
+// decode reads raw, which must be one object and nothing else, into v; r is lent to it. Members
+// that are left out or null keep what v had.
+func (f form[T]) decode(r *jsonReader, raw []byte, v *T) error {
+	*r = jsonReader{raw: raw}
 	r.space()
-	f.object(&r, "", v)
+	f.object(r, "", v)
 	r.space()
 	if r.err == nil && r.at < len(raw) {
 		r.fail("body", "something follows the JSON object")

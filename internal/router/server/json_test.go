@@ -54,7 +54,7 @@ func FuzzAcquireBody(f *testing.F) {
 	forms := newForms()
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var got acquireBody
-		if err := forms.decodeAcquire(raw, &got); err != nil {
+		if err := forms.decodeAcquire(&jsonReader{}, raw, &got); err != nil {
 			return
 		}
 		want := acquireByTheBook{Executions: 1}
@@ -78,9 +78,9 @@ func FuzzBodies(f *testing.F) {
 	forms := newForms()
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for name, decode := range map[string]func() error{
-			"acquire": func() error { return forms.decodeAcquire(raw, &acquireBody{}) },
-			"renew":   func() error { return forms.renew.decode(raw, &renewBody{}) },
-			"release": func() error { return forms.release.decode(raw, &releaseBody{}) },
+			"acquire": func() error { return forms.decodeAcquire(&jsonReader{}, raw, &acquireBody{}) },
+			"renew":   func() error { return forms.renew.decode(&jsonReader{}, raw, &renewBody{}) },
+			"release": func() error { return forms.release.decode(&jsonReader{}, raw, &releaseBody{}) },
 			"batch":   func() error { _, err := decodeBatch(raw); return err },
 		} {
 			err := decode()
@@ -98,10 +98,10 @@ func FuzzBodies(f *testing.F) {
 func TestNullIsAsGoodAsLeftOut(t *testing.T) {
 	forms := newForms()
 	var with, without acquireBody
-	if err := forms.decodeAcquire([]byte(`{"requestID":"r1","executions":null,"groupID":null,"lastBackend":null,"token":null}`), &with); err != nil {
+	if err := forms.decodeAcquire(&jsonReader{}, []byte(`{"requestID":"r1","executions":null,"groupID":null,"lastBackend":null,"token":null}`), &with); err != nil {
 		t.Fatal(err)
 	}
-	if err := forms.decodeAcquire([]byte(`{"requestID":"r1"}`), &without); err != nil {
+	if err := forms.decodeAcquire(&jsonReader{}, []byte(`{"requestID":"r1"}`), &without); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(without, with); diff != "" || with.Executions != 1 {
@@ -113,7 +113,7 @@ func TestWhatIsKeptOfABodyDoesNotPinIt(t *testing.T) {
 	forms := newForms()
 	raw := []byte(`{"requestID":"r1","sessionID":"s1"}`)
 	var body acquireBody
-	if err := forms.decodeAcquire(raw, &body); err != nil {
+	if err := forms.decodeAcquire(&jsonReader{}, raw, &body); err != nil {
 		t.Fatal(err)
 	}
 	for i := range raw {

@@ -31,7 +31,7 @@ func (s *Server) readAcquire(w http.ResponseWriter, r *http.Request, c *call) (r
 	if err != nil {
 		return router.Request{}, 0, err
 	}
-	if err := s.forms.decodeAcquire(raw, &d.acquire); err != nil {
+	if err := s.forms.decodeAcquire(&d.reader, raw, &d.acquire); err != nil {
 		return router.Request{}, 0, err
 	}
 	req, err := s.requestOf(r, c, &d.acquire)
@@ -123,7 +123,7 @@ func (s *Server) extend(w http.ResponseWriter, r *http.Request, c *call, d *desk
 		return router.Renewal{}, err
 	}
 	d.renew = renewBody{}
-	if err := s.forms.renew.decode(raw, &d.renew); err != nil {
+	if err := s.forms.renew.decode(&d.reader, raw, &d.renew); err != nil {
 		return router.Renewal{}, err
 	}
 	claim, err := s.holder(r, c, d.renew.Token)

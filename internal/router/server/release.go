@@ -34,7 +34,7 @@ func (s *Server) readRelease(w http.ResponseWriter, r *http.Request, c *call) (r
 	}
 	body := &d.release
 	*body = releaseBody{Request: router.Request{ID: router.RequestID(c.id), Executions: 1}}
-	if err := s.forms.release.decode(raw, body); err != nil {
+	if err := s.forms.release.decode(&d.reader, raw, body); err != nil {
 		return releaseBody{}, router.Claim{}, err
 	}
 	if err := body.validate(c.id); err != nil {

@@ -74,12 +74,12 @@ func newTokens(k Keys) (*tokens, error) {
 
 // append writes the token of a claim after dst.
 func (t *tokens) append(dst []byte, c *router.Claim) []byte {
-	var room [1024]byte
-	raw := append(room[:0], tokenForm)
+	m := t.current.take()
+	defer t.current.back(m)
+	raw := append(m.room[:0], tokenForm)
 	raw = append(raw, t.current.id[:]...)
 	raw = appendClaim(raw, c)
-	raw = t.current.appendMAC(raw, raw)
-	return base64.RawURLEncoding.AppendEncode(dst, raw)
+	return base64.RawURLEncoding.AppendEncode(dst, m.sum(raw, raw))
 }
 
 // verify returns the claim of a token made under the current or the previous key. Every claim
@@ -88,8 +88,9 @@ func (t *tokens) verify(token []byte) (router.Claim, error) {
 	if len(token) > maxTokenChars {
 		return router.Claim{}, errToken
 	}
-	var room [1024]byte
-	raw, err := base64.RawURLEncoding.Strict().AppendDecode(room[:0], token)
+	m := t.current.take()
+	defer t.current.back(m)
+	raw, err := base64.RawURLEncoding.Strict().AppendDecode(m.room[:0], token)
 	if err != nil || len(raw) < 1+keyIDBytes+sha256.Size || raw[0] != tokenForm {
 		return router.Claim{}, errToken
 	}
@@ -98,8 +99,7 @@ func (t *tokens) verify(token []byte) (router.Claim, error) {
 		return router.Claim{}, errToken
 	}
 	signed, mac := raw[:len(raw)-sha256.Size], raw[len(raw)-sha256.Size:]
-	var want [sha256.Size]byte
-	if subtle.ConstantTimeCompare(mac, key.appendMAC(want[:0], signed)) != 1 {
+	if !key.signed(signed, mac) {
 		return router.Claim{}, errToken
 	}
 	return readClaim(signed[1+keyIDBytes:])
@@ -114,27 +114,44 @@ func (t *tokens) keyOf(id []byte) *macKey {
 	return nil
 }
 
-// macKey is a key with its public name. The hashes are pooled because keying one costs more
-// than the MAC of a short claim.
+// macKey is a key with its public name.
 type macKey struct {
-	id     [keyIDBytes]byte
-	hashes sync.Pool
+	id [keyIDBytes]byte
+	// macs are pooled because keying a hash costs more than the MAC of a short claim.
+	macs sync.Pool
+}
+
+// mac is a keyed hash, with room for a token and a sum.
+type mac struct {
+	hash   hash.Hash
+	domain []byte
+	room   [1024]byte
+	want   [sha256.Size]byte
 }
 
 func newMACKey(secret []byte) *macKey {
 	own := append([]byte(nil), secret...)
-	k := &macKey{hashes: sync.Pool{New: func() any { return hmac.New(sha256.New, own) }}}
+	k := &macKey{macs: sync.Pool{New: func() any { return &mac{hash: hmac.New(sha256.New, own), domain: []byte(tokenDomain)} }}}
 	name := hmac.New(sha256.New, own)
 	name.Write([]byte("berthmaster key id\x00")) // a MAC, so that the id tells nothing of the key
 	copy(k.id[:], name.Sum(nil))
 	return k
 }
 
-func (k *macKey) appendMAC(dst, signed []byte) []byte {
-	h := k.hashes.Get().(hash.Hash)
-	defer k.hashes.Put(h)
-	h.Reset()
-	h.Write([]byte(tokenDomain))
-	h.Write(signed)
-	return h.Sum(dst)
+func (k *macKey) take() *mac  { return k.macs.Get().(*mac) }
+func (k *macKey) back(m *mac) { k.macs.Put(m) }
+
+// signed reports whether sum is the MAC of raw, in a time that does not depend on either.
+func (k *macKey) signed(raw, sum []byte) bool {
+	m := k.take()
+	defer k.back(m)
+	return subtle.ConstantTimeCompare(sum, m.sum(m.want[:0], raw)) == 1
+}
+
+// sum appends the MAC of raw to dst.
+func (m *mac) sum(dst, raw []byte) []byte {
+	m.hash.Reset()
+	m.hash.Write(m.domain)
+	m.hash.Write(raw)
+	return m.hash.Sum(dst)
 }

@@ -35,8 +35,8 @@ func main() {
 	flag.StringVar((*string)(&o.role), "role", "", "internal: which process this is")
 	flag.IntVar(&o.acquireBytes, "acquire-bytes", 0, "internal: size of an acquire's answer")
 	flag.IntVar(&o.releaseBytes, "release-bytes", 0, "internal: size of a release's answer")
-	flag.Float64Var(&o.seconds, "seconds", 2, "length of a round, in seconds")
-	flag.IntVar(&o.rounds, "rounds", 7, "rounds of each kind")
+	flag.Float64Var(&o.seconds, "seconds", 1, "length of a round, in seconds")
+	flag.IntVar(&o.rounds, "rounds", 11, "rounds of each kind")
 	flag.IntVar(&o.connections, "connections", 32, "connections at once")
 	flag.IntVar(&o.waiters, "waiters", 256, "clients that wait at once")
 	flag.Parse()
@@ -62,12 +62,12 @@ func run(ctx context.Context, o options) error {
 
 // measure runs the rounds and prints the figures.
 func measure(ctx context.Context, o options) error {
-	real, err := start(ctx, "-role", string(leases))
+	api, err := start(ctx, "-role", string(leases))
 	if err != nil {
 		return err
 	}
-	defer real.stop()
-	sizes, err := sizesOf(ctx, real.address)
+	defer api.stop()
+	sizes, err := sizesOf(ctx, api.address)
 	if err != nil {
 		return err
 	}
@@ -76,30 +76,30 @@ func measure(ctx context.Context, o options) error {
 		return err
 	}
 	defer noop.stop()
-	rate, err := compareThroughput(ctx, o, real, noop)
+	rate, err := compareThroughput(ctx, o, api, noop)
 	if err != nil {
 		return err
 	}
-	if err := compareLatency(ctx, o, real, noop, rate/2); err != nil {
+	if err := compareLatency(ctx, o, api, noop, rate/2); err != nil {
 		return err
 	}
-	return measureWaking(ctx, o, real)
+	return measureWaking(ctx, o, api)
 }
 
 // compareThroughput prints the ratio and returns the leases per second.
-func compareThroughput(ctx context.Context, o options, real, noop *process) (float64, error) {
+func compareThroughput(ctx context.Context, o options, api, noop *process) (float64, error) {
 	length := time.Duration(o.seconds * float64(time.Second))
 	var ratios, rates []float64
 	for range o.rounds {
-		base, err := throughput(ctx, noop.address, o.connections, length)
+		base, baseCPU, err := noop.throughput(ctx, o.connections, length)
 		if err != nil {
 			return 0, fmt.Errorf("empty handler: %w", err)
 		}
-		got, err := throughput(ctx, real.address, o.connections, length)
+		got, cpu, err := api.throughput(ctx, o.connections, length)
 		if err != nil {
 			return 0, fmt.Errorf("lease API: %w", err)
 		}
-		fmt.Fprintf(os.Stderr, "lease API %.0f leases/s, empty handler %.0f pairs/s\n", got, base)
+		fmt.Fprintf(os.Stderr, "lease API %.0f leases/s at %v of processor each, empty handler %.0f pairs/s at %v\n", got, cpu, base, baseCPU)
 		ratios, rates = append(ratios, got/base), append(rates, got)
 	}
 	fmt.Printf("figure http_lease_vs_noop %.3f ratio\n", median(ratios))
@@ -107,7 +107,7 @@ func compareThroughput(ctx context.Context, o options, real, noop *process) (flo
 }
 
 // compareLatency prints the ratio of the 99th percentiles at a given number of leases per second.
-func compareLatency(ctx context.Context, o options, real, noop *process, rate float64) error {
+func compareLatency(ctx context.Context, o options, api, noop *process, rate float64) error {
 	length := time.Duration(o.seconds * float64(time.Second))
 	var ratios []float64
 	for range o.rounds {
@@ -115,7 +115,7 @@ func compareLatency(ctx context.Context, o options, real, noop *process, rate fl
 		if err != nil {
 			return fmt.Errorf("empty handler: %w", err)
 		}
-		got, err := latencies(ctx, real.address, o.connections, rate, length)
+		got, err := latencies(ctx, api.address, o.connections, rate, length)
 		if err != nil {
 			return fmt.Errorf("lease API: %w", err)
 		}
@@ -127,10 +127,10 @@ func compareLatency(ctx context.Context, o options, real, noop *process, rate fl
 }
 
 // measureWaking prints the median of how long a freed place takes to reach who waits for it.
-func measureWaking(ctx context.Context, o options, real *process) error {
+func measureWaking(ctx context.Context, o options, api *process) error {
 	var all []time.Duration
 	for range o.rounds {
-		got, err := waking(ctx, real.address, o.waiters)
+		got, err := waking(ctx, api.address, o.waiters)
 		if err != nil {
 			return fmt.Errorf("waiting clients: %w", err)
 		}
