@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"net/http"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -14,14 +11,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
 	"github.com/berthmaster/berthmaster/internal/controller"
 	"github.com/berthmaster/berthmaster/internal/prober"
 	"github.com/berthmaster/berthmaster/internal/router"
-	"github.com/berthmaster/berthmaster/internal/router/server"
 	"github.com/berthmaster/berthmaster/internal/settler"
 	"github.com/berthmaster/berthmaster/internal/sglang"
 )
@@ -52,10 +47,11 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 	if err := reconciler.SetupWithManager(manager); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
-	if err := addLeaseAPI(manager, pools, o); err != nil {
+	leases, err := newLeaseAPI(manager, pools, o, reconciler.AwaitPools)
+	if err != nil {
 		return err
 	}
-	if err := addChecks(manager); err != nil {
+	if err := leases.addTo(manager); err != nil {
 		return err
 	}
 	if err := manager.Start(ctx); err != nil {
@@ -91,36 +87,4 @@ func cachesFor(o *options) cache.Options {
 		caches.DefaultNamespaces = map[string]cache.Config{o.namespace: {}}
 	}
 	return caches
-}
-
-func addLeaseAPI(manager ctrl.Manager, pools *router.Pools, o *options) error {
-	keys, err := o.tokenKeys()
-	if err != nil {
-		return err
-	}
-	api, err := server.New(server.Config{
-		Pools: pools, Keys: keys, BindAddress: o.leaseAddress,
-		Log: slog.New(logr.ToSlogHandler(manager.GetLogger().WithName("leases"))),
-	})
-	if err != nil {
-		return err
-	}
-	return manager.Add(api)
-}
-
-// addChecks answers /healthz while the process runs and /readyz once its caches have been filled.
-func addChecks(manager ctrl.Manager) error {
-	if err := manager.AddHealthzCheck("running", healthz.Ping); err != nil {
-		return fmt.Errorf("set up /healthz: %w", err)
-	}
-	err := manager.AddReadyzCheck("caches", func(request *http.Request) error {
-		if !manager.GetCache().WaitForCacheSync(request.Context()) {
-			return fmt.Errorf("caches are not filled yet")
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("set up /readyz: %w", err)
-	}
-	return nil
 }

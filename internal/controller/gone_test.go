@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
@@ -54,6 +55,13 @@ var _ = Describe("what is counted on an engine", func() {
 		next := string(pod.UID) + "/containerd://" + string(pod.UID) + "-1"
 		h.until(ctx, "the later container to serve", serving(next))
 		Expect(h.acquire(request("s", 2)).Claim.Incarnation).To(BeEquivalentTo(next))
+	})
+
+	It("is dead when its pod has failed, which is no backend any more", func(ctx context.Context) {
+		f.reportTerminated(ctx, "sglang-0")
+		f.report(ctx, "sglang-0", func(status *corev1.PodStatus) { status.Phase = corev1.PodFailed })
+		untilFreed()
+		h.until(ctx, "no backend", func(s *v1alpha1.InferencePoolStatus) bool { return len(s.Backends) == 0 && s.Summary.Backends == 0 })
 	})
 
 	It("is dead when the last state of a deleted pod shows the container terminated", func(ctx context.Context) {

@@ -3,11 +3,13 @@ package controller
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -32,6 +34,8 @@ const (
 	concurrency = 4
 	// conflictPause is how long to wait for the cache to show what another writer did.
 	conflictPause = 100 * time.Millisecond
+	// tablePoll is how often AwaitPools looks.
+	tablePoll = 20 * time.Millisecond
 )
 
 // Prober watches the health of engines. *prober.Prober is one.
@@ -97,6 +101,24 @@ func (r *Reconciler) wake(ctx context.Context, key types.NamespacedName) {
 
 // Close forgets every pool: their tables are not found any more.
 func (r *Reconciler) Close() { r.tenures.close() }
+
+// AwaitPools returns once every pool that the cache lists has a table, so that a client that calls
+// after a restart is not told that its pool does not exist. It fails when ctx ends first.
+func (r *Reconciler) AwaitPools(ctx context.Context) error {
+	return wait.PollUntilContextCancel(ctx, tablePoll, true, func(ctx context.Context) (bool, error) {
+		var list v1alpha1.InferencePoolList
+		if err := r.client.List(ctx, &list); err != nil {
+			return false, fmt.Errorf("list the pools: %w", err)
+		}
+		for i := range list.Items {
+			pool := &list.Items[i]
+			if pool.DeletionTimestamp == nil && r.tenures.table(pool.UID) == nil {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+}
 
 // SetupWithManager has the manager run the reconciler.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {

@@ -140,8 +140,11 @@ func (r *Reconciler) readPods(ctx context.Context, reader client.Reader, w *worl
 		return fmt.Errorf("list the pods that spec.backends.selector selects: %w", err)
 	}
 	for i := range list.Items {
-		w.pods = append(w.pods, sightPod(&list.Items[i], backends))
-		for _, life := range endedLives(&list.Items[i]) {
+		pod := &list.Items[i]
+		if !podOver(pod) {
+			w.pods = append(w.pods, sightPod(pod, backends))
+		}
+		for _, life := range endedLives(pod) {
 			w.ended[life] = struct{}{}
 		}
 	}

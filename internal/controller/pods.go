@@ -173,6 +173,12 @@ func podURL(pod *corev1.Pod, port int32) string {
 	return "http://" + net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port)))
 }
 
+// podOver reports whether no container of the pod will run again. Such a pod is no backend; what may
+// still be counted on it is a stray.
+func podOver(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
 func podReady(pod *corev1.Pod) bool {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady {

@@ -19,7 +19,7 @@ func TrimPod(object any) (any, error) {
 			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 			DeletionTimestamp: pod.DeletionTimestamp, Labels: pod.Labels, Annotations: annotationsWeRead(pod.Annotations),
 		},
-		Status: corev1.PodStatus{PodIP: pod.Status.PodIP},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase, PodIP: pod.Status.PodIP},
 	}
 	for _, container := range pod.Spec.Containers {
 		kept := corev1.Container{Name: container.Name}
