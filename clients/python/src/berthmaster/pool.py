@@ -1,0 +1,75 @@
+"""A pool, for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from types import TracebackType
+from typing import Any
+
+from .config import PoolConfig
+from .lease import Lease, Office
+from .session import Session
+from .wire import Backend, LeaseRequest
+
+
+class Pool:
+    """Leases from one pool. It may be used from several event loops and threads, and pickled as its
+    configuration. Its calls to the router run on a thread of its own, which starts with the first of
+    them and ends with ``close``, or with the process once what runs has been released."""
+
+    def __init__(self, config: PoolConfig) -> None:
+        self.config = config
+        self._office = Office(config)
+        self._finalizer = weakref.finalize(self, _shut, self._office, config.release_grace)
+
+    def __reduce__(self) -> tuple[type[Pool], tuple[PoolConfig]]:
+        return type(self), (self.config,)
+
+    async def __aenter__(self) -> Pool:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Lets releases that are under way come to their end, and lets go of the connections."""
+        if self._finalizer.detach() is not None:
+            await asyncio.get_running_loop().run_in_executor(None, _shut, self._office, self.config.release_grace)
+
+    def session(
+        self,
+        session_id: str,
+        *,
+        sender: str,
+        group: str = "",
+        epoch: int | None = None,
+        sender_generation: int | None = None,
+        last_backend: Backend | None = None,
+    ) -> Session:
+        """A trajectory: ``async with pool.session("t-17", group="g-3", sender="train") as s: ...``.
+        Epoch and generation are those of the configuration unless they are given."""
+        return Session(
+            self._office,
+            session_id,
+            sender=sender,
+            group=group,
+            epoch=self.config.epoch if epoch is None else epoch,
+            sender_generation=self.config.sender_generation if sender_generation is None else sender_generation,
+            last_backend=last_backend,
+        )
+
+    async def acquire(self, request: LeaseRequest) -> Lease:
+        """Asks for a lease, for callers that send their requests themselves."""
+        return await self._office.acquire(request)
+
+    async def live(self) -> dict[str, Any]:
+        """The pool as the router sees it now: backends, senders, epoch, versions."""
+        return await self._office.thread.run(self._office.router.repeat("GET", ""))
+
+
+def _shut(office: Office, within: float) -> None:
+    office.thread.start(office.router.close())
+    office.thread.stop(within)
