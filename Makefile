@@ -58,7 +58,7 @@ manifests: ## Write the resource definition and the manager's rights.
 ##@ Checks
 
 .PHONY: test
-test: verify test-unit test-envtest test-e2e ## Everything that has to pass.
+test: verify test-unit test-envtest test-e2e test-python ## Everything that has to pass.
 
 .PHONY: verify
 verify: verify-generated verify-format vet lint ## Generated code, format, vet, lint.
@@ -100,6 +100,11 @@ test-envtest: $(control-plane) ## Tests against a real kube-apiserver.
 test-e2e: build $(control-plane) ## The user's story on the local system.
 	go test -count=1 -timeout 15m -v ./test/e2e -args -bin "$(CURDIR)/bin"
 
+.PHONY: test-python
+test-python: ## The Python client; needs python3 with venv, and is left out without.
+	@if python3 -c 'import ensurepip, venv' 2>/dev/null; then clients/python/run-tests.sh; \
+	  else echo "test-python: left out, since there is no python3 with venv (package python3-venv)"; fi
+
 .PHONY: engine-conformance
 engine-conformance: ## The claims about SGLang's API, against a server: URL=http://host:30000.
 	@test -n "$(URL)" || { echo "engine-conformance: say which server, e.g. URL=http://127.0.0.1:30000"; exit 2; }
@@ -111,6 +116,22 @@ engine-conformance: ## The claims about SGLang's API, against a server: URL=http
 bench: build ## Measure: one line each, "figure NAME VALUE UNIT".
 	@set -e; for command in $(sort $(dir $(wildcard test/bench/*/main.go))); do go run ./$$command; done
 	@bin/kubectl-berth simulate --workload all --output figures
+
+.PHONY: bench-report
+bench-report: build ## Measure, and write the tables and plots of docs/performance.md.
+	@mkdir -p .cache
+	$(MAKE) --no-print-directory bench > .cache/figures
+	@cat .cache/figures
+	go run ./internal/simulate/performance < .cache/figures
+
+.PHONY: mutants
+mutants: ## Plant faults in the router; fail if its tests miss one.
+	go run ./test/mutants
+
+.PHONY: soak
+soak: ## A million leases under bad weather, then a list of abuses.
+	go run ./test/soak
+	go run ./test/soak -abuse
 
 .PHONY: fuzz
 fuzz: ## Every fuzz target, FUZZTIME each.
