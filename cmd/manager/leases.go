@@ -8,23 +8,30 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/berthmaster/berthmaster/internal/router"
+	"github.com/berthmaster/berthmaster/internal/router/proxy"
 	"github.com/berthmaster/berthmaster/internal/router/server"
 )
+
+// drainTime is how long calls under way may take once the manager ends; generations that the proxy
+// passes on are cut after it.
+const drainTime = 10 * time.Second
 
 // errStarting is what /readyz says until the lease API answers.
 var errStarting = errors.New("the lease API does not answer yet")
 
-// leaseAPI serves leases once the pools are known. Until then callers are kept waiting in the
+// leaseAPI serves leases, and beside them the proxy, once the pools are known. Until then callers are kept waiting in the
 // socket's queue: to be refused, or told that their pool does not exist, would look final to them.
 type leaseAPI struct {
 	address    string
-	server     *server.Server
+	leases     *server.Server
+	proxy      http.Handler
 	poolsKnown func(context.Context) error
 	answers    atomic.Bool
 }
@@ -41,7 +48,20 @@ func newLeaseAPI(manager ctrl.Manager, pools *router.Pools, o *options, poolsKno
 	if err != nil {
 		return nil, err
 	}
-	return &leaseAPI{address: o.leaseAddress, server: api, poolsKnown: poolsKnown}, nil
+	transparent, err := proxy.New(proxy.Config{Pools: pools})
+	if err != nil {
+		return nil, err
+	}
+	return &leaseAPI{address: o.leaseAddress, leases: api, proxy: transparent, poolsKnown: poolsKnown}, nil
+}
+
+// ServeHTTP gives a call to the proxy if its path is the proxy's, else to the lease API.
+func (l *leaseAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if proxy.Matches(r.URL.Path) {
+		l.proxy.ServeHTTP(w, r)
+		return
+	}
+	l.leases.ServeHTTP(w, r)
 }
 
 // Start serves until ctx ends.
@@ -60,7 +80,31 @@ func (l *leaseAPI) Start(ctx context.Context) error {
 		return fmt.Errorf("lease API: %w", err)
 	}
 	l.answers.Store(true)
-	return l.server.Serve(ctx, listener)
+	return l.serve(ctx, listener)
+}
+
+// serve answers on listener, which it closes, until ctx ends. Then those who wait for a lease are
+// answered, and calls under way may end within drainTime.
+func (l *leaseAPI) serve(ctx context.Context, listener net.Listener) error {
+	endpoint := l.leases.HTTPServer()
+	endpoint.Handler = l
+	served := make(chan error, 1)
+	go func() { served <- endpoint.Serve(listener) }()
+	select {
+	case err := <-served:
+		l.leases.Close()
+		return fmt.Errorf("lease API: %w", err)
+	case <-ctx.Done():
+	}
+	l.leases.Close()
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	err := endpoint.Shutdown(late)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = endpoint.Close()
+	}
+	<-served
+	return err
 }
 
 // addTo has the manager run the lease API and answer /healthz while the process runs and /readyz once

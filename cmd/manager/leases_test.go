@@ -5,15 +5,17 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/berthmaster/berthmaster/internal/router"
+	"github.com/berthmaster/berthmaster/internal/router/proxy"
 	"github.com/berthmaster/berthmaster/internal/router/server"
 )
 
 // startAPI serves leases on a free port until the test ends. known lets it answer.
-func startAPI(t *testing.T, known func(context.Context) error) (*leaseAPI, <-chan error) {
+func startAPI(ctx context.Context, t *testing.T, known func(context.Context) error) (*leaseAPI, <-chan error) {
 	t.Helper()
 	keys, err := (&options{}).tokenKeys()
 	if err != nil {
@@ -26,21 +28,24 @@ func startAPI(t *testing.T, known func(context.Context) error) (*leaseAPI, <-cha
 	}
 	address := free.Addr().String()
 	_ = free.Close() // the API binds it next
-	api, err := server.New(server.Config{Pools: router.NewPools(), Keys: keys, BindAddress: address})
+	pools := router.NewPools()
+	api, err := server.New(server.Config{Pools: pools, Keys: keys, BindAddress: address})
 	if err != nil {
 		t.Fatal(err)
 	}
-	leases := &leaseAPI{address: address, server: api, poolsKnown: known}
-	ctx, cancel := context.WithCancel(t.Context())
+	transparent, err := proxy.New(proxy.Config{Pools: pools})
+	if err != nil {
+		t.Fatal(err)
+	}
+	leases := &leaseAPI{address: address, leases: api, proxy: transparent, poolsKnown: known}
 	ended := make(chan error, 1)
 	go func() { ended <- leases.Start(ctx) }()
-	t.Cleanup(cancel)
 	return leases, ended
 }
 
 func TestLeaseAPIKeepsCallersWaitingUntilThePoolsAreKnown(t *testing.T) {
 	known, asked := make(chan struct{}), make(chan struct{})
-	leases, _ := startAPI(t, func(context.Context) error {
+	leases, _ := startAPI(t.Context(), t, func(context.Context) error {
 		close(asked)
 		<-known
 		return nil
@@ -50,7 +55,7 @@ func TestLeaseAPIKeepsCallersWaitingUntilThePoolsAreKnown(t *testing.T) {
 		t.Errorf("ready says %v before the pools are known", err)
 	}
 	answered := make(chan int, 1)
-	go func() { answered <- status(t.Context(), leases.address) }()
+	go func() { answered <- status(t.Context(), leases.address, poolPath) }()
 	select {
 	case code := <-answered:
 		t.Fatalf("answered %d before the pools were known", code)
@@ -91,10 +96,52 @@ func TestLeaseAPIEndsQuietlyWhenTheManagerDoes(t *testing.T) {
 	}
 }
 
-// status is the HTTP status of a call about a pool that does not exist; 0: there was no answer.
-func status(ctx context.Context, address string) int {
-	call, err := http.NewRequestWithContext(ctx, http.MethodGet,
-		"http://"+address+"/v1alpha1/namespaces/rl/inferencepools/policy", nil)
+func TestLeaseAPIAndProxyShareAnAddressAndEndWithTheManager(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	leases, ended := startAPI(ctx, t, func(context.Context) error { return nil })
+	for path, want := range map[string]int{
+		poolPath: http.StatusNotFound, poolPath + "/senders/train/proxy/v1/models": http.StatusNotFound,
+		"/elsewhere": http.StatusNotFound,
+	} {
+		if code := status(t.Context(), leases.address, path); code != want {
+			t.Errorf("%s: %d, want %d", path, code, want)
+		}
+	}
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("Start: %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("goes on after the manager has ended")
+	}
+}
+
+func TestCallsGoToTheProxyByTheirPathOnly(t *testing.T) {
+	var reached string
+	mark := func(name string) http.Handler {
+		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = name })
+	}
+	leases, _ := startAPI(t.Context(), t, func(context.Context) error { return nil })
+	leases.proxy = mark("proxy")
+	for path, want := range map[string]string{
+		poolPath + "/senders/train/proxy/generate": "proxy", poolPath + "/leases": "", poolPath: "",
+	} {
+		reached = ""
+		leases.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		if reached != want {
+			t.Errorf("%s reached %q, want %q", path, reached, want)
+		}
+	}
+}
+
+// poolPath is where a pool that does not exist would be.
+const poolPath = "/v1alpha1/namespaces/rl/inferencepools/policy"
+
+// status is the HTTP status of a call; 0: there was no answer.
+func status(ctx context.Context, address, path string) int {
+	call, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
 	if err != nil {
 		return 0
 	}

@@ -26,7 +26,7 @@ type options struct {
 // bind declares the flags.
 func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.leaseAddress, "lease-bind-address", "127.0.0.1:8085",
-		"host:port of the lease API; only loopback is accepted, since callers are not authenticated")
+		"host:port of the lease API and the proxy; only loopback is accepted, since callers are not authenticated")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", "127.0.0.1:8080",
 		"host:port of the metrics; 0: none")
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", "127.0.0.1:8081",
