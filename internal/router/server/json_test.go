@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -88,7 +89,8 @@ func FuzzBodies(f *testing.F) {
 			if unmarshal := json.Unmarshal(raw, &object); err == nil && (unmarshal != nil || object == nil) {
 				t.Fatalf("%s accepts %q: %v", name, raw, unmarshal)
 			}
-			if r, ok := err.(*router.Refusal); err != nil && (!ok || r.Field == "" && r.Detail == "") {
+			var r *router.Refusal
+			if err != nil && (!errors.As(err, &r) || r.Field == "" || r.Detail == "") {
 				t.Fatalf("%s fails with %v", name, err)
 			}
 		}

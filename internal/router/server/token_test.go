@@ -83,6 +83,7 @@ func TestTokenIsRefusedWhen(t *testing.T) {
 		"it is not base64url":                 "???",
 		"it is padded":                        good + "=",
 		"something follows it":                good + "AAAA",
+		"it has a line end":                   good[:8] + "\n" + good[8:],
 		"it is cut":                           good[:len(good)-1],
 		"it is made under a key unknown here": string(other.append(nil, &c)),
 		"it is longer than any token":         strings.Repeat("A", maxTokenChars+1),
