@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .config import PoolConfig
+from .errors import ConfigError
 from .lease import Lease, Office
 from .session import Session
 from .wire import Backend, LeaseRequest
+
+if TYPE_CHECKING:
+    from .kube import KubeConfig
+    from .weights import WeightsUpdate
 
 
 class Pool:
@@ -68,6 +75,36 @@ class Pool:
     async def live(self) -> dict[str, Any]:
         """The pool as the router sees it now: backends, senders, epoch, versions."""
         return await self._office.thread.run(self._office.router.repeat("GET", ""))
+
+    def weights_update(
+        self,
+        version: str,
+        senders: Sequence[str] = ("train",),
+        *,
+        kube: KubeConfig | None = None,
+        fence_timeout: float | None = None,
+        publish_timeout: float | None = 600.0,
+        take_over: bool = False,
+    ) -> AbstractAsyncContextManager[WeightsUpdate]:
+        """Fences the named senders, waits until nothing of theirs runs, hands out the engines, and on
+        leaving publishes the version and opens the senders again:
+
+        ``async with pool.weights_update("step-42") as update: await push(update.engines)``
+
+        After an exception they stay fenced, with the reason in the pool's annotations. It talks to the
+        Kubernetes API, as ``kube`` says; None: as the service account or the kubeconfig does. The times
+        bound, in seconds, how long the fence and the publishing may take; None: as long as it takes.
+        ``take_over`` says that an update of another version that seems to be under way is nobody's any
+        more."""
+        from .kube import KubeConfig
+        from .weights import Bounds, PoolName, weights_update
+
+        parts = self.config.base_url.rstrip("/").split("/")
+        if len(parts) < 5 or parts[-4] != "namespaces" or parts[-2] != "inferencepools":
+            raise ConfigError("base_url", "does not name the pool's namespace and name")
+        name = PoolName(parts[-3], parts[-1])
+        bounds = Bounds(fence_timeout, publish_timeout)
+        return weights_update(kube or KubeConfig.find(), name, version, tuple(senders), bounds, take_over, self.live)
 
 
 def _shut(office: Office, within: float) -> None:
