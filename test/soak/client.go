@@ -155,12 +155,20 @@ func (c *client) finish(id, token string) error {
 		}
 	}
 	c.counts[outcome]++
+	return c.release(path, token, outcome)
+}
+
+// release reports how a lease ended. One that a slow machine brings too late is told so.
+func (c *client) release(path, token, outcome string) error {
 	a, err := c.call(context.Background(), http.MethodPost, path+"/release", map[string]any{"token": token, "outcome": outcome})
 	switch {
 	case err != nil:
 		return err
+	case a.Reason == "LeaseUnknown":
+		c.counts["too late"]++
+		return nil
 	case outcome == "Ambiguous" && a.Fate != "Dead" && a.Fate != "Isolated":
-		return fmt.Errorf("%s was ambiguous and is answered %+v", id, a)
+		return fmt.Errorf("%s was ambiguous and is answered %+v", path, a)
 	}
 	return allowed(a)
 }
@@ -171,7 +179,7 @@ func (c *client) renew(path, token string) error {
 	if err != nil {
 		return err
 	}
-	return allowed(a, "ExecutionLost")
+	return allowed(a, "ExecutionLost", "LeaseUnknown")
 }
 
 // allowed is nil for a success, or a refusal for one of the reasons.

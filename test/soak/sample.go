@@ -32,8 +32,8 @@ func takeSample() sample {
 // What may differ between the second tenth and the last: how many records and sessions there
 // are at a moment depends on how fast the machine is then.
 const (
-	heapFactor      = 1.5
-	heapSlack       = 4 << 20
+	heapFactor      = 2
+	heapSlack       = 16 << 20
 	goroutinesSlack = 2 * soakClients
 )
 
@@ -50,13 +50,25 @@ func flat(out io.Writer, samples []sample) error {
 // noBigger demands that a later sample is no bigger than an earlier one, but for the slack.
 func noBigger(second, last sample) error {
 	var errs []error
-	if float64(last.heap) > heapFactor*float64(second.heap)+heapSlack {
+	if last.heap > heapFactor*second.heap+heapSlack {
 		errs = append(errs, fmt.Errorf("the heap grew from %d to %d bytes", second.heap, last.heap))
 	}
 	if last.goroutines > second.goroutines+goroutinesSlack {
 		errs = append(errs, fmt.Errorf("goroutines grew from %d to %d", second.goroutines, last.goroutines))
 	}
 	return errors.Join(errs...)
+}
+
+// restSlack is what the heap at rest may keep of a run: maps keep the room that they once had.
+const restSlack = 8 << 20
+
+// asBefore demands that the heap at rest is what it was before the run, whatever its speed.
+func asBefore(out io.Writer, before, after sample) error {
+	say(out, "before: %v; at rest: %v", before, after)
+	if after.heap > before.heap+restSlack {
+		return fmt.Errorf("the heap at rest grew from %d to %d bytes", before.heap, after.heap)
+	}
+	return nil
 }
 
 // most is the greatest of each size.

@@ -32,6 +32,7 @@ func runSoak(ctx context.Context, out io.Writer, leases int) error {
 	if err != nil {
 		return err
 	}
+	fresh := takeSample()
 	weatherCtx, calm := context.WithCancel(ctx)
 	defer calm()
 	w := &weather{site: s, chance: rand.New(rand.NewPCG(1, 2))}
@@ -49,6 +50,9 @@ func runSoak(ctx context.Context, out io.Writer, leases int) error {
 	}
 	say(out, "%d leases in %v", s.table.Snapshot(time.Now()).Totals.Grants, time.Since(began).Round(time.Second))
 	if err := errors.Join(flat(out, samples), rest(ctx, w)); err != nil {
+		return err
+	}
+	if err := asBefore(out, fresh, takeSample()); err != nil {
 		return err
 	}
 	if err := s.stop(); err != nil {
