@@ -28,8 +28,11 @@ class Run:
     def judge(self, reports: list[dict[str, Any]]) -> list[str]:
         answer = self._http.post(f"/runs/{self.offer['run']}/verdict", json={"reports": reports})
         assert answer.status_code == 200, answer.text
-        self._http.close()
+        self.close()
         return list(answer.json()["violations"] or [])
+
+    def close(self) -> None:
+        self._http.close()
 
     def config(self, **options: Any) -> bm.PoolConfig:
         return bm.PoolConfig(

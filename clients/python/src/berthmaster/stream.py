@@ -24,10 +24,18 @@ class Stream:
         """Set while there is something to read, or the end."""
         self._room = asyncio.Event()
         self._room.set()
-        self._task = asyncio.ensure_future(generate(self._put))
-        self._task.add_done_callback(lambda _: self._news.set())
         self.error: OutcomeError | None = None
         """How the request ended, if it did not succeed; None before it has."""
+        self._task = asyncio.ensure_future(self._run(generate))
+        self._task.add_done_callback(lambda _: self._news.set())
+
+    async def _run(self, generate: Callable[[Each], Coroutine[Any, Any, Result]]) -> Result:
+        try:
+            return await generate(self._put)
+        except (OutcomeError, asyncio.CancelledError) as err:
+            failure = err if isinstance(err, OutcomeError) else err.__cause__
+            self.error = failure if isinstance(failure, OutcomeError) else None
+            raise
 
     @property
     def result(self) -> Result:
@@ -53,7 +61,6 @@ class Stream:
             if not self._events and not self._task.done():
                 self._news.clear()
             return event
-        self._note()
         self._task.result()
         raise StopAsyncIteration
 
@@ -62,10 +69,5 @@ class Stream:
         if not self._task.done():
             self._task.cancel()
             await asyncio.wait({self._task})
-        self._note()
-
-    def _note(self) -> None:
-        if self._task.cancelled():
-            return
-        error = self._task.exception()
-        self.error = error if isinstance(error, OutcomeError) else None
+        if not self._task.cancelled():
+            self._task.exception()  # whoever left early does not want to hear of it
