@@ -28,6 +28,8 @@ func acquireFaults() map[string]invalidCase {
 		"an unknown field of the last backend":    {"lastBackend.zone", ask("r1", "s1", object{"lastBackend": object{"zone": "a"}})},
 		"a field twice":                           {"sender", `{"requestID":"r1","sender":"train","sender":"eval"}`},
 		"a field in other capitals":               {"RequestID", `{"RequestID":"r1"}`},
+		"a field without a name":                  {"body", `{"":1}`},
+		"a field with an endless name":            {strings.Repeat("é", 32), `{"` + strings.Repeat("é", 999) + `":1}`},
 		"a comma too many":                        {"body", `{"requestID":"r1",}`},
 		"text that is not UTF-8":                  {"body", "{\"requestID\":\"r\xff\"}"},
 		"a field of the wrong kind":               {"epoch", ask("r1", "s1", object{"epoch": "one"})},

@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/berthmaster/berthmaster/internal/router"
@@ -46,7 +47,7 @@ func (f form[T]) object(r *jsonReader, within string, v *T) {
 		i := f.find(name)
 		switch {
 		case i < 0:
-			r.fail(within+string(name), "this call has no field "+within+string(name))
+			r.unknown(within, name)
 		case seen&(1<<i) != 0:
 			r.fail(within+f[i].name, within+f[i].name+" is given twice")
 		default:
@@ -91,6 +92,19 @@ func (r *jsonReader) fail(field, detail string) {
 	if r.err == nil {
 		r.err = invalid(field, detail)
 	}
+}
+
+// shownBytes is how much of an unknown member's name is given back.
+const shownBytes = 64
+
+// unknown says that no member has that name.
+func (r *jsonReader) unknown(within string, name []byte) {
+	if len(name) == 0 {
+		r.fail("body", "a field without a name")
+		return
+	}
+	shown := within + strings.ToValidUTF8(string(name[:min(len(name), shownBytes)]), "")
+	r.fail(shown, "this call has no field "+shown)
 }
 
 // broken says that raw is not JSON.
