@@ -40,6 +40,7 @@ func openHouse(ctx context.Context) *house {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "house-"}}
 	Expect(admin.Create(ctx, namespace)).To(Succeed())
+	grantRights(ctx, namespace.Name)
 	h := &house{namespace: namespace.Name}
 	h.start()
 	return h

@@ -25,19 +25,24 @@ const managerUser = "berthmaster"
 // used are the rights that the suite's managers made use of.
 var used = &rights{seen: map[string]struct{}{}}
 
-// grantRights binds the role of config/rbac to the managers' user and returns its configuration.
-func grantRights(ctx context.Context, environment *envtest.Environment) *rest.Config {
+// addManager makes the managers' user, with no right yet, and the role of config/rbac.
+func addManager(ctx context.Context, environment *envtest.Environment) *rest.Config {
 	GinkgoHelper()
-	role := managerRole()
-	Expect(admin.Create(ctx, role)).To(Succeed())
-	Expect(admin.Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: managerUser},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: managerUser}},
-	})).To(Succeed())
+	Expect(admin.Create(ctx, managerRole())).To(Succeed())
 	user, err := environment.AddUser(envtest.User{Name: managerUser}, nil)
 	Expect(err).NotTo(HaveOccurred())
 	return user.Config()
+}
+
+// grantRights gives the managers' user the rights of config/rbac in one namespace, and none beyond it:
+// what a manager run with --namespace has.
+func grantRights(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	Expect(admin.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: managerUser, Namespace: namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: managerRole().Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: managerUser}},
+	})).To(Succeed())
 }
 
 func managerRole() *rbacv1.ClusterRole {

@@ -56,7 +56,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	DeferCleanup(environment.Stop)
 	admin, err = client.New(cluster, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	managers = grantRights(ctx, environment)
+	managers = addManager(ctx, environment)
 })
 
 // controlPlane is the folder of kube-apiserver and etcd. A suite that could not run must not look
