@@ -1,6 +1,9 @@
 package router
 
-import "strconv"
+import (
+	"errors"
+	"strconv"
+)
 
 // acquire returns the lease of a request: the same again for an id that has one, else a new
 // one. The checks that refuse are made in the step that grants, so that nothing granted
@@ -74,7 +77,8 @@ func (s *state) precheck(r *Request, now instant) (*lease, error) {
 }
 
 func (s *state) countRefusal(err error) {
-	if r, ok := err.(*Refusal); ok {
+	var r *Refusal
+	if errors.As(err, &r) {
 		s.totals.Refused[r.Reason]++
 	}
 }

@@ -66,7 +66,7 @@ const (
 )
 
 func newBackend(m Member, now instant) *backend {
-	b := &backend{Member: m, slot: -1, nameHash: fnv(string(m.Name))}
+	b := &backend{Member: m, slot: -1, process: processRuns, nameHash: fnv(string(m.Name))}
 	b.active.link, b.held.link = leaseLinks, leaseLinks
 	b.running.set(m.Engine == EngineRunning, now)
 	b.capacity = b.effectiveCapacity()
@@ -97,6 +97,13 @@ func (b *backend) closedFor(published, target Version) string {
 		return b.Excluded
 	case b.Drain == DrainMove || b.Drain == DrainAbort:
 		return "Draining"
+	}
+	return b.unfitFor(published, target)
+}
+
+// unfitFor is why the engine, or what is held on it, keeps leases away; empty: nothing does.
+func (b *backend) unfitFor(published, target Version) string {
+	switch {
 	case b.Engine != EngineRunning:
 		return "Engine" + string(b.Engine)
 	case b.seen.Health == HealthUnknown:

@@ -141,9 +141,7 @@ func (s *state) checkOrder() error {
 func (s *state) checkSessions() error {
 	homes, active, idle := map[*backend]int64{}, map[*session]int64{}, 0
 	for _, l := range s.deadlines {
-		if l.session != nil {
-			active[l.session]++
-		}
+		active[l.session]++
 	}
 	for id, v := range s.sessions {
 		homes[v.home]++

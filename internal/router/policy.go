@@ -72,7 +72,7 @@ func (s *state) byHash(r *Request) (best, second int) {
 // fnv is FNV-1a, 64 bits.
 func fnv(text string) uint64 {
 	h := uint64(14695981039346656037)
-	for i := 0; i < len(text); i++ {
+	for i := range len(text) {
 		h = (h ^ uint64(text[i])) * 1099511628211
 	}
 	return h

@@ -1,5 +1,7 @@
 package router
 
+import "errors"
+
 // queue holds those who wait for a lease: first come first served within what they wait for.
 // Each lane is for one sender and one home (nil: none yet), so that a freed place looks at
 // the head of each lane instead of at every waiter.
@@ -179,6 +181,6 @@ func (s *state) refuseForGood(now instant) {
 
 // mayWait reports whether err is a refusal that waiting may turn into a grant.
 func mayWait(err error) bool {
-	r, ok := err.(*Refusal)
-	return ok && r.Reason.retryable()
+	var r *Refusal
+	return errors.As(err, &r) && r.Reason.retryable()
 }

@@ -85,7 +85,7 @@ func (s *site) flood(out io.Writer, ids int) error {
 	}
 	beyond := takeSample()
 	snap := s.table.Snapshot(time.Now())
-	say(out, "%d ids: %v, then %v; at the caps %v, beyond them %v", ids, counts, more, atCap, beyond)
+	sayf(out, "%d ids: %v, then %v; at the caps %v, beyond them %v", ids, counts, more, atCap, beyond)
 	switch {
 	case snap.Requests != maxRequests, snap.Sessions != maxSessions:
 		return fmt.Errorf("%d records and %d sessions are kept, the caps are %d and %d", snap.Requests, snap.Sessions, maxRequests, maxSessions)
@@ -105,7 +105,7 @@ func (s *site) forgeries(out io.Writer, n int) error {
 		return err
 	}
 	after := s.table.Snapshot(time.Now())
-	say(out, "%d releases of unknown ids: %v", n, counts)
+	sayf(out, "%d releases of unknown ids: %v", n, counts)
 	if counts["TokenInvalid"]+counts["Contended"]+counts["Invalid"] != n || after.Requests != before.Requests {
 		return fmt.Errorf("of %d forged releases: %v; %d records became %d", n, counts, before.Requests, after.Requests)
 	}
@@ -140,7 +140,7 @@ func (s *site) crowd(ctx context.Context, out io.Writer, n int) (sample, error) 
 	if err := s.until(ctx, n); err != nil {
 		return sample{}, errors.Join(err, clients.kill())
 	}
-	say(out, "%d clients wait: %v", n, takeSample())
+	sayf(out, "%d clients wait: %v", n, takeSample())
 	if err := clients.kill(); err != nil {
 		return sample{}, err
 	}
@@ -148,7 +148,7 @@ func (s *site) crowd(ctx context.Context, out io.Writer, n int) (sample, error) 
 		return sample{}, err
 	}
 	after := takeSample()
-	say(out, "their node died: %v", after)
+	sayf(out, "their node died: %v", after)
 	return after, nil
 }
 

@@ -34,5 +34,5 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// say tells a person what goes on.
-func say(w io.Writer, format string, args ...any) { fmt.Fprintf(w, "soak: "+format+"\n", args...) }
+// sayf tells a person what goes on.
+func sayf(w io.Writer, format string, args ...any) { fmt.Fprintf(w, "soak: "+format+"\n", args...) }

@@ -43,7 +43,7 @@ func flat(out io.Writer, samples []sample) error {
 		return fmt.Errorf("%d of %d samples were taken", len(samples), twentieths)
 	}
 	second, last := most(samples[2:4]), most(samples[len(samples)-2:])
-	say(out, "second tenth: %v; last tenth: %v", second, last)
+	sayf(out, "second tenth: %v; last tenth: %v", second, last)
 	return noBigger(second, last)
 }
 
@@ -64,7 +64,7 @@ const restSlack = 8 << 20
 
 // asBefore demands that the heap at rest is what it was before the run, whatever its speed.
 func asBefore(out io.Writer, before, after sample) error {
-	say(out, "before: %v; at rest: %v", before, after)
+	sayf(out, "before: %v; at rest: %v", before, after)
 	if after.heap > before.heap+restSlack {
 		return fmt.Errorf("the heap at rest grew from %d to %d bytes", before.heap, after.heap)
 	}

@@ -48,7 +48,7 @@ func runSoak(ctx context.Context, out io.Writer, leases int) error {
 	if err = errors.Join(err, <-cleared); err != nil {
 		return err
 	}
-	say(out, "%d leases in %v", s.table.Snapshot(time.Now()).Totals.Grants, time.Since(began).Round(time.Second))
+	sayf(out, "%d leases in %v", s.table.Snapshot(time.Now()).Totals.Grants, time.Since(began).Round(time.Second))
 	if err := errors.Join(flat(out, samples), rest(ctx, w)); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func watch(ctx context.Context, out io.Writer, s *site, leases int, clients *pro
 	for {
 		select {
 		case e := <-done:
-			say(out, "clients counted %v", e.counts)
+			sayf(out, "clients counted %v", e.counts)
 			return samples, e.err
 		case <-ctx.Done():
 			return nil, errors.Join(ctx.Err(), clients.kill())
@@ -86,7 +86,7 @@ func watch(ctx context.Context, out io.Writer, s *site, leases int, clients *pro
 			grants := int(s.table.Snapshot(time.Now()).Totals.Grants)
 			if len(samples) < twentieths && grants >= (len(samples)+1)*leases*granted/100/twentieths {
 				samples = append(samples, takeSample())
-				say(out, "%3d %%: %v", 100*len(samples)/twentieths, samples[len(samples)-1])
+				sayf(out, "%3d %%: %v", 100*len(samples)/twentieths, samples[len(samples)-1])
 			}
 		}
 	}
