@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/berthmaster/berthmaster/test/local"
 	"github.com/berthmaster/berthmaster/test/story"
@@ -24,6 +25,7 @@ const (
 var bin = flag.String("bin", "../../bin", "folder with manager and sglang-sim")
 
 func TestStories(t *testing.T) {
+	log.SetLogger(GinkgoLogr)
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "stories")
 }
