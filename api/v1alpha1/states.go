@@ -44,6 +44,9 @@ const (
 	ReasonInvalidCapacityAnnotation BackendReason = "InvalidCapacityAnnotation"
 	// ReasonInvalidURL surfaces when the address of the backend makes no usable base URL.
 	ReasonInvalidURL BackendReason = "InvalidURL"
+	// ReasonBackendConflict surfaces when an older pool, or another backend of the pool, has the same
+	// engine, known by its host and port.
+	ReasonBackendConflict BackendReason = "BackendConflict"
 	// ReasonNotProbed surfaces until the first probe has answered.
 	ReasonNotProbed BackendReason = "NotProbed"
 	// ReasonCapacityUnknown surfaces when neither engine nor spec gives a capacity.

@@ -31,7 +31,7 @@ func (r *Reconciler) apply(ctx context.Context, w *world, p *plan, now time.Time
 func (r *Reconciler) steps(w *world, p *plan, now time.Time) []step {
 	switch p.course {
 	case courseLeave:
-		return []step{{"leave the pool", func(context.Context) error { r.leave(w); return nil }}}
+		return []step{{"leave the pool", func(ctx context.Context) error { r.leave(ctx, w); return nil }}}
 	case courseYield:
 		return []step{{"yield to a higher term", func(ctx context.Context) error { r.yield(ctx, w, now); return nil }}}
 	case courseLead:
@@ -52,9 +52,14 @@ func (r *Reconciler) steps(w *world, p *plan, now time.Time) []step {
 }
 
 // leave forgets a pool that is not there any more.
-func (r *Reconciler) leave(w *world) {
-	if t := r.tenures.leave(w.key); t != nil {
-		r.prober.Forget(string(t.uid))
+func (r *Reconciler) leave(ctx context.Context, w *world) {
+	t := r.tenures.leave(w.key)
+	if t == nil {
+		return
+	}
+	r.prober.Forget(string(t.uid))
+	for _, other := range r.claims.withdraw(t.uid) {
+		r.wake(ctx, other)
 	}
 }
 
@@ -122,8 +127,9 @@ func (r *Reconciler) handOver(w *world, p *plan, now time.Time) error {
 		return err
 	}
 	for i := range p.berths {
-		if b := &p.berths[i]; b.place == placeMember && b.engineKey != "" {
+		if b := &p.berths[i]; b.usable() && b.engineKey != "" {
 			r.origins.serve(b.engineKey, w.pool.UID)
+			r.origins.serve(engineAt(b.url), w.pool.UID) // by which a static endpoint knows it
 		}
 	}
 	w.tenure.settle(w.ended)

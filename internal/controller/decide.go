@@ -110,10 +110,12 @@ func (p *plan) planBerths(w world, sightings []sighting, now time.Time) {
 	for life := range w.ended {
 		ended[life] = struct{}{}
 	}
+	taken := map[string]struct{}{}
 	for _, s := range sightings {
 		if _, over := ended[s.incarnation]; over {
 			s.process = processEnded
 		}
+		contest(&s, w.lost, taken)
 		if s.process == processEnded {
 			s.unusable, s.message = v1alpha1.ReasonProcessEnded, "the engine's process has ended, and no new one has started"
 		}
@@ -129,6 +131,27 @@ func (p *plan) planBerths(w world, sightings []sighting, now time.Time) {
 			p.addBerth(w, berth{sighting: sighting{name: asked.Backend}, place: placeNobody}, asked, now)
 		}
 	}
+}
+
+// contest leaves an engine to the older pool that claims it, or to the backend of this pool that came
+// first under another name for it.
+func contest(s *sighting, lost, taken map[string]struct{}) {
+	engine := engineAt(s.url)
+	if engine == "" || s.process != processLives {
+		return
+	}
+	_, older := lost[engine]
+	_, twice := taken[engine]
+	taken[engine] = struct{}{}
+	if older || twice {
+		s.unusable, s.message = v1alpha1.ReasonBackendConflict, "the engine belongs to an older pool, or to another backend of this one"
+	}
+}
+
+// usable reports whether the router is told of the berth as a member. A backend that is contested is
+// none, so that it is met anew, with what may run there unknown, when it is won.
+func (b *berth) usable() bool {
+	return b.place == placeMember && b.incarnation != "" && b.process == processLives && b.unusable != v1alpha1.ReasonBackendConflict
 }
 
 // planStrays adds the strays of which nothing better is known: not that they have ended, nor that
@@ -221,13 +244,12 @@ func (p *plan) planFleet(w world) {
 	}
 	for i := range p.berths {
 		b := &p.berths[i]
-		if b.incarnation == "" || b.process != processLives {
-			continue
-		}
 		member := memberOf(b, fixed, fallback)
-		if b.place == placeMember {
+		if b.usable() {
 			p.fleet.Members = append(p.fleet.Members, member)
 			p.planProbe(b, healthOf(&spec.Health))
+		}
+		if b.place != placeStray {
 			continue
 		}
 		if url, met := known[b.incarnation]; !met || url != b.url {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/berthmaster/berthmaster/api/v1alpha1"
 	"github.com/berthmaster/berthmaster/internal/enginesim"
 	"github.com/berthmaster/berthmaster/internal/enginesim/model"
 )
@@ -83,6 +84,11 @@ func (f *fleet) boot(ctx context.Context, name string, i int) *corev1.Pod {
 
 // address is a loopback address of this process's own: the last part counts the fleet's engines.
 func address(i int) string { return fmt.Sprintf("127.0.77.%d", 11+i) }
+
+// url is another spelling of an engine's base URL.
+func (f *fleet) url(i int) v1alpha1.EndpointURL {
+	return v1alpha1.EndpointURL("http://" + net.JoinHostPort(address(i), strconv.Itoa(int(f.port))) + "//")
+}
 
 // freePort is a port that was free a moment ago on every address of a fleet.
 func freePort(ctx context.Context) int32 {

@@ -77,6 +77,7 @@ type Reconciler struct {
 	clock   clock.PassiveClock
 	tenures *tenures
 	origins *origins
+	claims  *claims
 	changed chan event.TypedGenericEvent[types.NamespacedName]
 }
 
@@ -84,14 +85,14 @@ type Reconciler struct {
 func New(config Config) *Reconciler {
 	r := &Reconciler{
 		client: config.Client, live: config.Live, events: chronicle{config.Events}, clock: config.Clock,
-		origins: newOrigins(), changed: make(chan event.TypedGenericEvent[types.NamespacedName]),
+		origins: newOrigins(), claims: newClaims(), changed: make(chan event.TypedGenericEvent[types.NamespacedName]),
 	}
 	r.tenures = newTenures(config.Pools, r.wake, config.Settle)
 	r.prober = config.NewProber(r.tenures)
 	return r
 }
 
-// wake has a pool reconciled because its table has changed.
+// wake has a pool reconciled because its table has changed, or another pool's claims have.
 func (r *Reconciler) wake(ctx context.Context, key types.NamespacedName) {
 	select {
 	case r.changed <- event.TypedGenericEvent[types.NamespacedName]{Object: key}:

@@ -36,6 +36,8 @@ type world struct {
 	// verdicts are the prober's, by incarnation.
 	verdicts map[string]prober.Observation
 	snapshot router.Snapshot
+	// lost are the engines, by canonical host:port, that an older pool claims.
+	lost map[string]struct{}
 	// servedOther reports whether an engine, by its key, served another pool before.
 	servedOther func(engine string) bool
 	// old reports whether a life had begun before this process did.
@@ -82,6 +84,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, now 
 	reader := r.readerFor(w.standing)
 	if err := r.readPods(ctx, reader, &w); err != nil {
 		return w, err
+	}
+	for _, other := range r.claim(&w) {
+		r.wake(ctx, other)
 	}
 	return w, r.readStrays(ctx, reader, &w)
 }
