@@ -103,7 +103,9 @@ func (l *leaseAPI) serve(ctx context.Context, listener net.Listener) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = endpoint.Close()
 	}
-	<-served
+	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
 	return err
 }
 
