@@ -20,6 +20,8 @@ type backend struct {
 	process process
 	// slot is the index in state.loads, or -1 while no new session may come.
 	slot int
+	// rank is where it is in state.ranking; nowhere while slot is -1.
+	rank rank
 
 	// nameHash places the backend for ConsistentHash; by name, so that a new incarnation
 	// draws the sessions of the one that it follows.

@@ -67,6 +67,28 @@ func (s *state) checkMirror() error {
 	if open != len(s.loads) {
 		return fmt.Errorf("%d loads for %d open backends", len(s.loads), open)
 	}
+	return s.checkRanking(open)
+}
+
+// checkRanking: each open backend is in the heap of its capacity, none before its parent.
+func (s *state) checkRanking(open int) error {
+	for _, c := range s.ranking.classes {
+		for i, b := range c.heap {
+			if b.rank != (rank{c, i}) || b.capacity != c.capacity || b.slot < 0 {
+				return fmt.Errorf("backend %s of capacity %d is ranked at %d of %d", b.Incarnation, b.capacity, i, c.capacity)
+			}
+			if i > 0 && ahead(b, c.heap[(i-1)/2]) {
+				return fmt.Errorf("backend %s is ranked behind %s", b.Incarnation, c.heap[(i-1)/2].Incarnation)
+			}
+		}
+		open -= len(c.heap)
+		if len(c.heap) == 0 {
+			return fmt.Errorf("the heap of capacity %d is kept for nothing", c.capacity)
+		}
+	}
+	if open != 0 {
+		return fmt.Errorf("%d open backends are not ranked", open)
+	}
 	return nil
 }
 

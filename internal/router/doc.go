@@ -28,7 +28,8 @@
 // state.check returns the first of these that does not hold; tests call it after every step.
 //
 //	I1  A backend counts exactly the executions of its leases; never a negative number.
-//	I2  The placement slice holds exactly the backends that take new sessions, with their figures.
+//	I2  Placement slice and ranking hold exactly the backends that take new sessions, with their
+//	    figures; the ranking is in order.
 //	I3  Every record is where its phase says; heap and retention list are in order.
 //	I4  Residents and active leases are counted right; exactly the sessions at rest are idle.
 //	I5  A sender counts exactly the executions of its leases.

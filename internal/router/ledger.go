@@ -70,6 +70,7 @@ func (s *state) outstanding(b *backend, by int64) {
 	}
 	if b.slot >= 0 {
 		s.loads[b.slot].outstanding = b.outstanding + b.estimate
+		s.ranking.put(b)
 	}
 }
 
@@ -82,6 +83,7 @@ func (s *state) resident(b *backend, by int64) {
 	}
 	if b.slot >= 0 {
 		s.loads[b.slot].sessions = b.sessions
+		s.ranking.put(b)
 	}
 }
 
@@ -91,6 +93,7 @@ func (s *state) chosen(b *backend) {
 	b.lastChosen = s.choices
 	if b.slot >= 0 {
 		s.loads[b.slot].lastChosen = b.lastChosen
+		s.ranking.put(b)
 	}
 }
 
@@ -127,8 +130,10 @@ func (s *state) refresh(b *backend) {
 		s.loads[b.slot].at.slot = b.slot
 		s.loads[end] = load{}
 		s.loads, b.slot = s.loads[:end], -1
+		s.ranking.drop(b)
 	}
 	if b.slot >= 0 {
 		s.loads[b.slot] = b.entry()
+		s.ranking.put(b)
 	}
 }

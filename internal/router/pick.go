@@ -81,15 +81,14 @@ func (s *state) named(r *Request) *backend {
 }
 
 // leastOutstanding returns the indexes in loads of the best and the second best backend with
-// room for n more executions, -1 where there is none (R1). Most backends lose to the second best
-// at once, so a choice costs one comparison each.
+// room for n more executions, -1 where there is none (R1).
 func (s *state) leastOutstanding(n int64) (best, second int) {
 	if s.config.AdmissionPercent > 0 {
 		return s.scan(n, func(a, b *load) bool { return less(a, b, n) })
 	}
 	best, second = -1, -1
-	for i := range s.loads {
-		l := &s.loads[i]
+	for b := range s.ranking.top {
+		i, l := b.slot, &s.loads[b.slot]
 		switch {
 		case second >= 0 && !less(l, &s.loads[second], n):
 		case best < 0 || less(l, &s.loads[best], n):

@@ -21,7 +21,9 @@ type state struct {
 
 	backends map[Incarnation]*backend
 	// loads holds the backends that take new sessions, in no particular order.
-	loads   []load
+	loads []load
+	// ranking holds the same backends in the order of R1.
+	ranking ranking
 	members int
 	choices int64
 
