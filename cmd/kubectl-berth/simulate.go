@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -61,6 +62,9 @@ func (f simulateFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
+	if format == simulate.FigureLines {
+		f = f.headlinesOnly()
+	}
 	arms, err := simulate.FindArms(f.policies)
 	if err != nil {
 		return fmt.Errorf("--policy: %w", err)
@@ -78,6 +82,18 @@ func (f simulateFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	return report.Write(cmd.OutOrStdout(), format)
+}
+
+// headlinesOnly leaves out what no figure is read from, where the user left the choice open.
+func (f simulateFlags) headlinesOnly() simulateFlags {
+	workloads, arms := simulate.Headlines()
+	if len(f.policies) == 0 {
+		f.policies = arms
+	}
+	if slices.Contains(f.workloads, allWorkloads) {
+		f.workloads = workloads
+	}
+	return f
 }
 
 func (f simulateFlags) scenarios() ([]simulate.Scenario, error) {

@@ -78,6 +78,24 @@ func TestSimulateRunsBuiltInWorkloads(t *testing.T) {
 	}
 }
 
+func TestSimulatePrintsEveryFigureOnce(t *testing.T) {
+	out, err := call("simulate", "--workload", "all", "--seeds", "1", "-o", "figures")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"sim_async_cv_today", "sim_async_cv", "sim_async_duration", "sim_group_cv", "sim_mixed_duration",
+		"sim_rebalance_async_cv", "sim_long_context_rebalance_duration",
+	} {
+		if got := strings.Count(out, "figure "+name+" "); got != 1 {
+			t.Errorf("%s is printed %d times:\n%s", name, got, out)
+		}
+	}
+	if got := strings.Count(out, "\n"); got != 7 {
+		t.Errorf("%d lines, want 7:\n%s", got, out)
+	}
+}
+
 func TestSimulateNamesTheFlagThatIsWrong(t *testing.T) {
 	trace := writeTrace(t, smallTrace)
 	for name, c := range map[string]struct {

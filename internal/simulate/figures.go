@@ -3,6 +3,7 @@ package simulate
 import (
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Figure is one headline number, printed as `figure NAME VALUE UNIT`.
@@ -56,6 +57,25 @@ func (r Report) Figures() []Figure {
 		out = append(out, Figure{Name: h.name, Value: value, Unit: "ratio"})
 	}
 	return out
+}
+
+// Headlines returns the names of the workloads and arms that the headline figures are read
+// from, each once.
+func Headlines() (workloads, arms []string) {
+	for _, h := range headlines() {
+		workloads, arms = appendNew(workloads, h.workload), appendNew(arms, h.arm)
+		if h.over != "" {
+			arms = appendNew(arms, h.over)
+		}
+	}
+	return workloads, arms
+}
+
+func appendNew(names []string, name string) []string {
+	if slices.Contains(names, name) {
+		return names
+	}
+	return append(names, name)
 }
 
 func (r Report) writeFigures(w io.Writer) error {
