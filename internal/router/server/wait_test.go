@@ -279,3 +279,50 @@ func TestAnAmbiguousReleaseWithoutRoomToWaitIsRecorded(t *testing.T) {
 		t.Error(r.raw)
 	}
 }
+
+func TestTwoWhoWaitUnderOneIDShareTheGrant(t *testing.T) {
+	w := newWorld(t, 4)
+	w.change(fenceTrain)
+	first := w.start(t.Context(), ask("r1", "s1", patient))
+	w.waiting(1)
+	second := w.start(t.Context(), ask("r1", "s1", patient))
+	w.waiting(2)
+	w.change(func(f *router.Fleet) { f.Senders[0].Access = router.AccessOpen })
+	a, b := <-first, <-second
+	if a.text("rid") == "" || a.text("rid") != b.text("rid") || a.status+b.status != http.StatusOK+http.StatusCreated {
+		t.Errorf("%d %s\n%d %s", a.status, a.raw, b.status, b.raw)
+	}
+	if n := w.outstanding(); n != 1 {
+		t.Errorf("%d counted", n)
+	}
+}
+
+func TestAPoolFullOfWaitersTakesNothingFromAnother(t *testing.T) {
+	w := limited(t, func(l *Limits) { l.WaitersPerPool = 8 })
+	calm := router.NewTable("uid-2", nil, w.clock())
+	calm.Lead(1, router.Takeover{}, w.clock())
+	if err := calm.Apply(w.fleet, w.clock()); err != nil {
+		t.Fatal(err)
+	}
+	calm.Observe(router.Observation{Incarnation: "pod-0/c-1", Seq: 1, Health: router.Healthy, EngineTotal: -1}, w.clock())
+	w.pools.Put(router.PoolKey{Namespace: "rl", Name: "calm"}, calm)
+	w.change(fenceTrain)
+	var stuck []<-chan reply
+	for i := range 8 {
+		stuck = append(stuck, w.start(t.Context(), ask(fmt.Sprint("r", i), fmt.Sprint("s", i), patient)))
+	}
+	w.waiting(8)
+	other := w.base + "/v1alpha1/namespaces/rl/inferencepools/calm/leases"
+	for i := range 20 {
+		r := w.do(http.MethodPost, other, ask(fmt.Sprint("r", i), fmt.Sprint("s", i), patient))
+		if r.status != http.StatusCreated {
+			t.Fatalf("%d %s", r.status, r.raw)
+		}
+	}
+	w.change(func(f *router.Fleet) { f.Senders[0].Access = router.AccessOpen })
+	for _, c := range stuck {
+		if r := <-c; r.status != http.StatusCreated {
+			t.Errorf("%d %s", r.status, r.raw)
+		}
+	}
+}
