@@ -36,8 +36,10 @@ type Arm struct {
 	// Kind says what it stands for.
 	Kind Kind
 
+	// order, if not nil, decides in which order sessions open.
 	order func(sessions []workload.Session, s Scenario) []workload.Session
-	open  func(situation) (placer, error)
+	// open makes the arm's placer for one run.
+	open func(situation) (placer, error)
 }
 
 // situation is what an arm is told before the first session.

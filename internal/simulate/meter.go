@@ -43,15 +43,16 @@ func (m *meter) pass(d time.Duration) {
 // changed.
 func (m *meter) look(replica int, e *model.Engine) {
 	g := &m.replicas[replica]
-	m.idle -= one(g.idle)
-	m.queueing -= one(g.queues)
+	m.idle -= indicator(g.idle)
+	m.queueing -= indicator(g.queues)
 	g.idle = e.Idle()
 	g.queues = !g.idle && e.Load().Waiting > 0
-	m.idle += one(g.idle)
-	m.queueing += one(g.queues)
+	m.idle += indicator(g.idle)
+	m.queueing += indicator(g.queues)
 }
 
-func one(b bool) int {
+// indicator counts a truth as one.
+func indicator(b bool) int {
 	if b {
 		return 1
 	}

@@ -25,8 +25,7 @@ func newOpener(s Scenario, sessions []workload.Session) *opener {
 	return o
 }
 
-// begin returns which sessions open first, from index 0 up to and without until, and closed
-// what must be asked again when a session has ended.
+// begin returns which sessions open first: those from one index up to and without the other.
 func (o *opener) begin() (from, until int) {
 	if o.kind == ByArrival {
 		return o.take(len(o.sessions))
