@@ -4,166 +4,42 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/berthmaster/berthmaster/client"
+	"github.com/berthmaster/berthmaster/clients/conformance/realpool"
 	"github.com/berthmaster/berthmaster/internal/enginesim"
-	"github.com/berthmaster/berthmaster/internal/enginesim/execlog"
-	"github.com/berthmaster/berthmaster/internal/prober"
 	"github.com/berthmaster/berthmaster/internal/router"
-	"github.com/berthmaster/berthmaster/internal/router/server"
-	"github.com/berthmaster/berthmaster/internal/settler"
-	"github.com/berthmaster/berthmaster/internal/sglang"
 )
 
 // patience bounds every wait for something that is to happen.
 const patience = time.Minute
 
-// house is a pool in earnest: the router and its API, the prober, the settler and simulated
-// engines, on loopback.
+// house is a pool in earnest, and a client of it.
 type house struct {
-	t       *testing.T
-	table   *router.Table
-	pool    *client.Pool
-	engines []*enginesim.Server
-	records *records
-}
-
-// records is the execution log of all engines.
-type records struct {
-	mu  sync.Mutex
-	all []execlog.Record // guarded by mu
-}
-
-func (r *records) Append(record any) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.all = append(r.all, record.(execlog.Record))
-	return nil
-}
-
-func (r *records) copy() []execlog.Record {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]execlog.Record(nil), r.all...)
-}
-
-// toTable hands what the prober learns to the router.
-type toTable struct{ table *router.Table }
-
-func (s toTable) Observe(o prober.Observation) {
-	health := map[prober.Verdict]router.Health{
-		prober.Healthy: router.Healthy, prober.Unhealthy: router.Unhealthy,
-		prober.Refused: router.Refused, prober.SuspectedPaused: router.SuspectedPaused,
-	}
-	s.table.Observe(router.Observation{
-		Incarnation: router.Incarnation(o.Incarnation), Seq: o.Seq, Health: health[o.Verdict],
-		Capacity: o.Capacity, EngineTotal: o.EngineTotal,
-	}, o.At)
+	*realpool.House
+	t    *testing.T
+	pool *client.Pool
 }
 
 // open builds a house with one engine per element of faults.
 func open(t *testing.T, faults ...[]enginesim.Fault) *house {
 	t.Helper()
-	h := &house{t: t, table: router.NewTable("uid", nil, time.Now()), records: &records{}}
-	fleet := router.Fleet{
-		Epoch: 1, Leasing: router.LeasingOpen, Config: router.DefaultConfig(),
-		Senders: []router.Sender{{Name: "train", Access: router.AccessOpen}},
-	}
-	var targets []prober.Target
-	for i, f := range faults {
-		name := fmt.Sprint("e", i)
-		url := h.engine(name, f)
-		fleet.Members = append(fleet.Members, router.Member{
-			Name: router.BackendName(name), Incarnation: router.Incarnation(name), URL: url.String(), Capacity: 8,
-		})
-		targets = append(targets, prober.Target{
-			Incarnation: name, URL: url, Period: 200 * time.Millisecond, Timeout: 30 * time.Second, FailureThreshold: 3,
-		})
-	}
-	if err := h.table.Apply(fleet, time.Now()); err != nil {
+	real, err := realpool.Open(faults...)
+	if err != nil {
 		t.Fatal(err)
 	}
-	h.table.Lead(1, router.Takeover{}, time.Now())
-	probes := prober.New(toTable{h.table}, prober.Config{})
-	t.Cleanup(probes.Close)
-	probes.Set("uid", targets)
-	h.settle()
-	h.serve()
-	return h
-}
-
-func (h *house) engine(name string, faults []enginesim.Fault) sglang.BaseURL {
-	h.t.Helper()
-	engine, err := enginesim.New(enginesim.Config{Name: name, Speed: 50, Log: h.records, Faults: faults})
+	t.Cleanup(real.Close)
+	pool, err := client.New(client.Config{BaseURL: real.BaseURL() + "/"})
 	if err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
-	socket, err := engine.Listen("127.0.0.1:0")
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- socket.Serve() }()
-	h.t.Cleanup(func() {
-		engine.Close()
-		<-done
-	})
-	h.engines = append(h.engines, engine)
-	base, err := sglang.ParseBaseURL(socket.URL())
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return base
-}
-
-func (h *house) settle() {
-	ctx, cancel := context.WithCancel(context.Background())
-	transport, done := sglang.NewTransport(), make(chan struct{})
-	go func() {
-		defer close(done)
-		settler.Run(ctx, h.table, settler.Config{Transport: transport})
-	}()
-	h.t.Cleanup(func() {
-		cancel()
-		<-done
-		transport.CloseIdleConnections()
-	})
-}
-
-func (h *house) serve() {
-	h.t.Helper()
-	pools := router.NewPools()
-	pools.Put(router.PoolKey{Namespace: "rl", Name: "policy"}, h.table)
-	api, err := server.New(server.Config{Pools: pools, Keys: server.Keys{Current: make([]byte, 32)}})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	listener, err := (&net.ListenConfig{}).Listen(h.t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- api.Serve(ctx, listener) }()
-	pool, err := client.New(client.Config{
-		BaseURL: "http://" + listener.Addr().String() + "/v1alpha1/namespaces/rl/inferencepools/policy/",
-	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	h.pool = pool
-	h.t.Cleanup(func() {
-		pool.Close()
-		cancel()
-		if err := <-done; err != nil {
-			h.t.Error(err)
-		}
-	})
+	t.Cleanup(pool.Close)
+	return &house{House: real, t: t, pool: pool}
 }
 
 // turn is one generation of a session, which the execution log can tell from others.
@@ -182,27 +58,13 @@ func (h *house) session(id string) *client.Session {
 	return h.pool.Session(client.SessionConfig{ID: id, Sender: "train", Epoch: 1})
 }
 
-// emptied waits until the router counts nothing and keeps no session.
-func (h *house) emptied() {
+// judged demands that so many executions were made, and none that nothing allowed, once the router
+// counts nothing.
+func (h *house) judged(executions int) {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
-	defer cancel()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		snapshot := h.table.Snapshot(time.Now())
-		var outstanding int64
-		for _, b := range snapshot.Backends {
-			outstanding += b.Outstanding
-		}
-		if outstanding == 0 && snapshot.Sessions == 0 {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			h.t.Fatalf("still counted: %d executions, %d sessions", outstanding, snapshot.Sessions)
-		}
+	got := h.Verdict(h.t.Context(), nil)
+	if got.Executions != executions || len(got.Violations) != 0 {
+		h.t.Errorf("got %+v, want %d executions", got, executions)
 	}
 }
 
@@ -234,10 +96,9 @@ func TestSessionsRunThroughARealRouterAndRealEngines(t *testing.T) {
 		})
 	}
 	all.Wait()
-	h.emptied()
-	report := execlog.Check(h.records.copy(), nil)
-	if len(report.Turns) != 36 || len(report.Violations) != 0 {
-		t.Errorf("%d turns were executed, want 36; violations: %v", len(report.Turns), report.Violations)
+	h.judged(36)
+	if got := h.Counted(); got.Sessions != 0 {
+		t.Errorf("still counted: %+v", got)
 	}
 }
 
@@ -250,16 +111,11 @@ func TestAResetConnectionIsAmbiguousThenDeadAndNeverReplayed(t *testing.T) {
 	if !ok || !errors.Is(err, client.ErrAmbiguous) || failed.Fate != client.FateDead || !failed.MayRepeat() {
 		t.Fatalf("got %+v", err)
 	}
-	if got := execlog.Check(h.records.copy(), nil); len(got.Turns) != 1 || len(got.Turns[0].Executions) != 1 {
-		t.Errorf("executed %+v", got.Turns)
-	}
+	h.judged(1)
 	if _, err := h.turn(t.Context(), session, "s", 1, 20); err != nil {
 		t.Errorf("the pool did not go on: %v", err)
 	}
-	if err := session.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	h.emptied()
+	h.judged(2)
 }
 
 func TestACallerThatGoesAwayLeavesADeadExecution(t *testing.T) {
@@ -272,14 +128,7 @@ func TestACallerThatGoesAwayLeavesADeadExecution(t *testing.T) {
 		_, err := h.turn(ctx, session, "s", 0, 1_000_000)
 		ended <- err
 	}()
-	waitFor(t, func() bool {
-		for _, r := range h.records.copy() {
-			if r.Event == execlog.Start {
-				return true
-			}
-		}
-		return false
-	})
+	h.waitFor(func() bool { return h.Counted().Started == 1 })
 	cancel()
 	err := <-ended
 	failed, ok := errors.AsType[*client.OutcomeError](err)
@@ -292,16 +141,121 @@ func TestACallerThatGoesAwayLeavesADeadExecution(t *testing.T) {
 	if err != nil || ending.Fate != client.FateDead {
 		t.Errorf("got %+v, %v", ending, err)
 	}
-	if err := session.Close(t.Context()); err != nil {
+	h.judged(1)
+}
+
+// TestALeaseLivesOnUnderARouterThatTookOver: the new router knows nothing but what the token says.
+func TestALeaseLivesOnUnderARouterThatTookOver(t *testing.T) {
+	h := open(t, nil)
+	session := h.session("s")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := h.turn(t.Context(), session, "s", 0, 1_000_000)
+		ended <- err
+	}()
+	h.waitFor(func() bool { return h.Counted().Started == 1 })
+	if err := h.TakeOver(); err != nil {
+		t.Fatal(err)
+	}
+	h.waitFor(func() bool { return h.Counted().Outstanding == 1 })
+	h.abortAll()
+	// The engine's own end is reported to the router that took over, which answers.
+	if failed, ok := errors.AsType[*client.OutcomeError](<-ended); !ok || failed.Outcome != client.Aborted || failed.ReleaseErr != nil {
+		t.Errorf("got %+v", failed)
+	}
+	h.judged(1)
+}
+
+func TestATokenGetsTheSameLeaseFromARouterThatTookOver(t *testing.T) {
+	h := open(t, nil)
+	request := client.AcquireRequest{RequestID: "r1", SessionID: "s", Sender: "train", Epoch: 1, Wait: patience}
+	before, err := h.pool.Acquire(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.TakeOver(); err != nil {
+		t.Fatal(err)
+	}
+	request.Token = before.Token
+	after, err := h.pool.Acquire(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.RID != before.RID || after.Backend != before.Backend {
+		t.Errorf("got %+v, had %+v", after, before)
+	}
+	if _, err := after.Release(t.Context(), client.Report{Outcome: client.NotSent}); err != nil {
 		t.Error(err)
 	}
-	h.emptied()
+	h.judged(0)
+}
+
+func TestARaisedEpochCutsWhatRuns(t *testing.T) {
+	h := open(t, nil)
+	session := h.session("s")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := h.turn(t.Context(), session, "s", 0, 1_000_000)
+		ended <- err
+	}()
+	h.waitFor(func() bool { return h.Counted().Started == 1 })
+	if err := h.Apply(realpool.Change{Epoch: 2}); err != nil {
+		t.Fatal(err)
+	}
+	// Either the client hears of it first and cuts, or the engine, which the router lets abort.
+	if err := <-ended; !errors.Is(err, client.ErrAborted) && !(errors.Is(err, client.ErrStaleEpoch) && errors.Is(err, client.ErrCancelled)) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := h.turn(t.Context(), session, "s", 1, 20); !errors.Is(err, client.ErrStaleEpoch) {
+		t.Errorf("the session went on: %v", err)
+	}
+	h.judged(1)
+}
+
+func TestAFencedSenderWaitsAndGoesOnWhenItIsOpened(t *testing.T) {
+	h := open(t, nil)
+	if err := h.Apply(realpool.Change{Access: router.AccessFenced}); err != nil {
+		t.Fatal(err)
+	}
+	session := h.session("s")
+	if _, err := session.Generate(t.Context(), client.Request{Body: map[string]any{"text": "x"}}); !errors.Is(err, client.ErrFenced) {
+		t.Errorf("got %v", err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := h.turn(t.Context(), session, "s", 0, 20)
+		ended <- err
+	}()
+	if err := h.Apply(realpool.Change{Access: router.AccessOpen}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	h.judged(1)
+}
+
+// abortAll lets the engines abort all that they run.
+func (h *house) abortAll() {
+	h.t.Helper()
+	transport := &http.Transport{DisableKeepAlives: true}
+	for _, url := range h.Engines() {
+		req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, url+"/abort_request", strings.NewReader(`{"abort_all":true}`))
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
 }
 
 // waitFor polls a condition until it holds.
-func waitFor(t *testing.T, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+func (h *house) waitFor(holds func() bool) {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	defer cancel()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
@@ -309,7 +263,7 @@ func waitFor(t *testing.T, holds func() bool) {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			t.Fatal("it did not come to pass in time")
+			h.t.Fatal("it did not come to pass in time")
 		}
 	}
 }
