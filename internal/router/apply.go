@@ -49,7 +49,7 @@ func (s *state) applySenders(list []Sender) {
 	for _, spec := range list {
 		v := s.senders[spec.Name]
 		if v == nil {
-			v = &sender{}
+			v = &sender{counted: s.countedFor(spec.Name)}
 			s.senders[spec.Name] = v
 		}
 		v.Sender, v.declared = spec, true
@@ -59,6 +59,22 @@ func (s *state) applySenders(list []Sender) {
 			delete(s.senders, name)
 		}
 	}
+}
+
+// countedFor sums what is counted for a sender that the spec did not have until now: tokens of
+// earlier terms may have made it known.
+func (s *state) countedFor(name SenderName) int64 {
+	var n int64
+	for _, b := range s.backends {
+		for _, leases := range []*list[lease]{&b.active, &b.held} {
+			for l := range leases.all {
+				if l.who.sender == name {
+					n += l.who.executions
+				}
+			}
+		}
+	}
+	return n
 }
 
 func (s *state) applyMembers(list []Member, now instant) {

@@ -238,6 +238,26 @@ func TestTokensOfOtherPoolsEpochsAndTermsAreRefused(t *testing.T) {
 	}
 }
 
+func TestWhatATokenMadeKnownCountsForASenderDeclaredLater(t *testing.T) {
+	p := routertest.New(t, routertest.Backends("a"), routertest.Senders("train", "eval"))
+	r := p.Request("r", "s")
+	r.Sender = "eval"
+	g := p.Grant(r)
+	p.Fleet.Senders = p.Fleet.Senders[:1]
+	p.TakeOver(30 * time.Second)
+	p.Renew(g, router.Started)
+	p.Change(func(f *router.Fleet) {
+		f.Senders = append(f.Senders, router.Sender{Name: "eval", Access: router.AccessFenced})
+	})
+	if s := p.Sender("eval"); s.Counted != 1 || s.Fenced {
+		t.Errorf("its execution runs and the sender shows %+v", s)
+	}
+	p.Release(g, router.Succeeded)
+	if s := p.Sender("eval"); s.Counted != 0 {
+		t.Errorf("after its release the sender shows %+v", s)
+	}
+}
+
 func TestAFailureInStatusIsReadBeforeTheFirstGrant(t *testing.T) {
 	p := routertest.New(t, routertest.Backends("a"))
 	tab := router.NewTable("pool", nil, p.Now())
