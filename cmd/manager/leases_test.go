@@ -99,6 +99,7 @@ func TestLeaseAPIEndsQuietlyWhenTheManagerDoes(t *testing.T) {
 func TestLeaseAPIAndProxyShareAnAddressAndEndWithTheManager(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	leases, ended := startAPI(ctx, t, func(context.Context) error { return nil })
+	untilAnswers(t, leases)
 	for path, want := range map[string]int{
 		poolPath: http.StatusNotFound, poolPath + "/senders/train/proxy/v1/models": http.StatusNotFound,
 		"/elsewhere": http.StatusNotFound,
@@ -132,6 +133,21 @@ func TestCallsGoToTheProxyByTheirPathOnly(t *testing.T) {
 		leases.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
 		if reached != want {
 			t.Errorf("%s reached %q, want %q", path, reached, want)
+		}
+	}
+}
+
+// untilAnswers waits until the API is ready.
+func untilAnswers(t *testing.T, leases *leaseAPI) {
+	t.Helper()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	deadline := time.After(time.Minute)
+	for leases.check(nil) != nil {
+		select {
+		case <-look.C:
+		case <-deadline:
+			t.Fatal("the lease API does not answer")
 		}
 	}
 }

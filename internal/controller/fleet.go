@@ -1,0 +1,63 @@
+package controller
+
+import (
+	"github.com/berthmaster/berthmaster/api/v1alpha1"
+	"github.com/berthmaster/berthmaster/internal/prober"
+	"github.com/berthmaster/berthmaster/internal/router"
+	"github.com/berthmaster/berthmaster/internal/sglang"
+)
+
+// planFleet turns the berths into what the router and the prober are told.
+func (p *plan) planFleet(w world) {
+	spec := &w.pool.Spec
+	p.fleet = router.Fleet{
+		Epoch: epochOf(spec), Leasing: router.LeasingOpen, Config: configOf(spec), Senders: sendersOf(spec),
+	}
+	fixed, fallback := capacityOf(&spec.Backends)
+	known := map[router.Incarnation]string{}
+	for i := range w.snapshot.Backends {
+		known[w.snapshot.Backends[i].Incarnation] = w.snapshot.Backends[i].URL
+	}
+	for i := range p.berths {
+		b := &p.berths[i]
+		member := memberOf(b, fixed, fallback)
+		if b.usable() {
+			p.fleet.Members = append(p.fleet.Members, member)
+			p.planProbe(b, healthOf(&spec.Health))
+		}
+		if b.place != placeStray {
+			continue
+		}
+		if url, met := known[b.incarnation]; !met || url != b.url {
+			p.introduced = append(p.introduced, member)
+		}
+	}
+}
+
+func memberOf(b *berth, fixed, fallback int64) router.Member {
+	member := router.Member{
+		Name: router.BackendName(b.name), Incarnation: b.incarnation, URL: b.url,
+		Capacity: fixed, FallbackCapacity: fallback, Drain: b.drain.mode, Load: b.load, Excluded: string(b.unusable),
+	}
+	if b.capacity > 0 {
+		member.Capacity = b.capacity
+	}
+	if !b.isolated.IsZero() && member.Drain != router.DrainAbort {
+		// A router that took over does not know why the incarnation takes no leases. Emptying it
+		// is what ends an isolation.
+		member.Excluded, member.Drain = string(v1alpha1.BackendIsolated), router.DrainMove
+	}
+	return member
+}
+
+// planProbe lets the backend's health be watched.
+func (p *plan) planProbe(b *berth, rule healthRule) {
+	base, err := sglang.ParseBaseURL(b.url)
+	if err != nil {
+		return // it has no address yet
+	}
+	p.targets = append(p.targets, prober.Target{
+		Incarnation: string(b.incarnation), URL: base, Period: rule.period, Timeout: rule.timeout,
+		FailureThreshold: rule.threshold, Budget: rule.budget,
+	})
+}
