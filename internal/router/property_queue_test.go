@@ -9,6 +9,9 @@ func (w *world) checkWaiters() {
 				w.t.Fatalf("%s waits though its id has a record", wt.req.ID)
 			}
 		}
+		if w.fleet.Config.Mode == Rebalance && l.first.lane.home != nil {
+			continue // it waits for its home; that Rebalance might move it meanwhile promises nothing
+		}
 		r := l.first.req
 		if err := s.admit(&r, w.tab.at(w.now)); err != nil {
 			continue

@@ -228,14 +228,19 @@ func (c *client) forge() error {
 	return nil
 }
 
-// waitOnce waits for a lease for as long as it may.
+// waitOnce waits for a lease for as long as it may. A connection that is cut is made anew: when
+// ten thousand arrive at once, a slow machine does not read each in the time that a call has.
 func (c *client) waitOnce() error {
 	body := acquire(c.name, c.name)
 	body["waitSeconds"] = 600
-	a, err := c.call(context.Background(), http.MethodPost, "/leases", body)
-	if err != nil {
-		return err
+	for began := time.Now(); ; {
+		a, err := c.call(context.Background(), http.MethodPost, "/leases", body)
+		if err == nil {
+			c.counts[a.Reason]++
+			return nil
+		}
+		if time.Since(began) > 3*time.Minute {
+			return err
+		}
 	}
-	c.counts[a.Reason]++
-	return nil
 }
