@@ -141,12 +141,11 @@ def failure(err: BaseException) -> dict[str, Any]:
     for problem in (c for c in causes if isinstance(c, bm.Problem)):
         report.update(result="Refused", reason=problem.reason, outcome=problem.outcome, fate=problem.fate.value, epoch=problem.epoch)
         break
-    for failed in (c for c in causes if isinstance(c, bm.OutcomeError)):
+    if (failed := bm.outcome_of(err)) is not None:
         report.update(
             result=failed.outcome.value, fate=failed.fate.value, status=failed.status, mayRepeat=failed.may_repeat,
             released=failed.release_error is None,
         )
         if isinstance(failed.release_error, bm.Problem):
             report.setdefault("reason", failed.release_error.reason)
-        break
     return report

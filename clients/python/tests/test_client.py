@@ -73,10 +73,21 @@ def test_cancelled_error_says_how_the_request_ended(fakepool: str) -> None:
                 generating.cancel()
                 with pytest.raises(asyncio.CancelledError) as cut:
                     await generating
-                failure = cut.value.__cause__
+                failure = bm.outcome_of(cut.value)
                 assert isinstance(failure, bm.Cancelled) and failure.fate is bm.Fate.PENDING and not failure.may_repeat
 
         asyncio.run(story())
+
+
+def test_outcome_is_not_that_of_an_error_handled_before() -> None:
+    failure = bm.BerthmasterError("x")
+    try:
+        try:
+            raise failure
+        except bm.BerthmasterError:
+            raise asyncio.CancelledError from None
+    except asyncio.CancelledError as err:
+        assert bm.outcome_of(err) is None and bm.outcome_of(failure) is None
 
 
 def test_loop_that_ends_in_the_middle_leaves_a_release(fakepool: str) -> None:

@@ -104,7 +104,7 @@ class Attempt:
 
     async def run(self) -> Result:
         """It raises an OutcomeError unless the request succeeded. If it is cancelled, the
-        CancelledError has the OutcomeError as its cause."""
+        CancelledError has the OutcomeError as its cause; see outcome_of."""
         gone: asyncio.CancelledError | None = None
         try:
             verdict = await self._posted()

@@ -6,6 +6,7 @@ that did not succeed is an :class:`OutcomeError`, of a class of its own for each
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -212,6 +213,20 @@ class Ambiguous(OutcomeError):
 def outcome_error(outcome: Outcome) -> type[OutcomeError]:
     """The class of an outcome, which is not SUCCEEDED."""
     return {kind.outcome: kind for kind in OutcomeError.__subclasses__()}[outcome]
+
+
+def outcome_of(err: BaseException) -> OutcomeError | None:
+    """The OutcomeError that an exception is, or that it was raised from: that of a CancelledError says how
+    the request ended that was cut. Python 3.10 keeps it one step further away than later ones."""
+    seen: set[int] = set()
+    step: BaseException | None = err
+    while step is not None and id(step) not in seen:
+        if isinstance(step, OutcomeError):
+            return step
+        seen.add(id(step))
+        before = step.__context__  # another error there is one that was handled, not this one's story
+        step = step.__cause__ or (before if isinstance(before, asyncio.CancelledError) else None)
+    return None
 
 
 _MAX_TEXT = 512

@@ -115,7 +115,7 @@ class Session:
 
         It raises an OutcomeError once a lease had been granted, otherwise a Problem, Unanswered or
         NotALease. After AMBIGUOUS it returns when the router knows the fate. If it is cancelled, the
-        request is cut and reported, and the CancelledError has the OutcomeError as its cause."""
+        request is cut and reported; ``outcome_of`` the CancelledError says then how it ended."""
         options: dict[str, Any] = {
             "text": text, "return_logprob": return_logprob, "wait": wait, "timeout": timeout,
             "executions": executions, "request_id": request_id, "route": route, "headers": headers, **body,

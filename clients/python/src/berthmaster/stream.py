@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from ._engine import Each
-from .errors import OutcomeError
+from .errors import OutcomeError, outcome_of
 from .result import Result
 
 _MOST_WAITING = 64
@@ -33,8 +33,7 @@ class Stream:
         try:
             return await generate(self._put)
         except (OutcomeError, asyncio.CancelledError) as err:
-            failure = err if isinstance(err, OutcomeError) else err.__cause__
-            self.error = failure if isinstance(failure, OutcomeError) else None
+            self.error = outcome_of(err)
             raise
 
     @property
