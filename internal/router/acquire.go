@@ -154,11 +154,14 @@ func (s *state) admitSender(r *Request) error {
 
 // place finds the backend and counts the lease there, in one step.
 func (s *state) place(r *Request, now instant) (Grant, error) {
-	home, c, err := s.choose(r, now)
+	v := s.sessions[r.Session]
+	home, c, err := s.chooseFor(v, r, now)
 	if err != nil {
 		return Grant{}, err
 	}
-	v := s.openSession(r.Session, r.Sender)
+	if v == nil {
+		v = s.openSession(r.Session, r.Sender)
+	}
 	switch {
 	case v == nil:
 	case v.home != home:

@@ -14,6 +14,7 @@ func (s *state) adopt(c *Claim, now instant) (*lease, error) {
 	l := &lease{id: c.Request, who: c.identity(), rid: c.RID, version: c.Version, term: c.Term, place: -1}
 	b := s.backendOf(c, now)
 	if known != nil {
+		l.filed = filedAsStray
 		s.strays[l.rid] = l
 		s.count(l, b)
 		s.totals.Orphaned++

@@ -167,7 +167,7 @@ func (s *state) checkSessions() error {
 	}
 	for id, v := range s.sessions {
 		homes[v.home]++
-		if v.id != id || v.active != active[v] || (v.active == 0) != (v.in == &s.idle) {
+		if v.id != id || v.standing != sessionKnown || v.active != active[v] || (v.active == 0) != (v.in == &s.idle) {
 			return fmt.Errorf("session %s says %d active, leases say %d, idle %v", id, v.active, active[v], v.in == &s.idle)
 		}
 		if v.active == 0 {

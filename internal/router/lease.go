@@ -17,6 +17,7 @@ type lease struct {
 	span    versionSpan
 	handed  handed
 	abort   abortion
+	filed   filing
 
 	// windowEnd is when the client may no longer begin to write; a client that has begun, or
 	// has released, closed its window at that moment.
@@ -53,6 +54,16 @@ type abortion uint8
 const (
 	abortDue abortion = iota
 	abortAnswered
+)
+
+// filing is where the record of a lease is kept.
+type filing uint8
+
+const (
+	// filedByID: in state.leases.
+	filedByID filing = iota
+	// filedAsStray: in state.strays, beside the lease that holds its id.
+	filedAsStray
 )
 
 func leaseLinks(l *lease) *links[lease] { return &l.links }

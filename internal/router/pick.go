@@ -4,7 +4,10 @@ package router
 // backend that the client names for a session unknown here, else the policy's pick. It changes
 // nothing.
 func (s *state) choose(r *Request, now instant) (*backend, choice, error) {
-	v := s.sessions[r.Session]
+	return s.chooseFor(s.sessions[r.Session], r, now)
+}
+
+func (s *state) chooseFor(v *session, r *Request, now instant) (*backend, choice, error) {
 	if v != nil && s.keepsHome(v) {
 		return s.homeOrBetter(v, r, now)
 	}

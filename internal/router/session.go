@@ -19,10 +19,19 @@ type session struct {
 	context, outputs int64
 	turns            int32
 	// grants counts the leases that somebody has seen, so that one taken back leaves no session.
-	grants int32
+	grants   int32
+	standing standing
 	// movedAt is when the home was last chosen.
 	movedAt instant
 }
+
+// standing is whether a session is still in state.sessions; its leases may outlive it there.
+type standing uint8
+
+const (
+	sessionKnown standing = iota
+	sessionEnded
+)
 
 // learn takes note of a reply's size.
 func (v *session) learn(r Reply) {
@@ -62,12 +71,9 @@ func (w why) String() string {
 
 func sessionLinks(v *session) *links[session] { return &v.links }
 
-// openSession finds the session of a request, or begins one. It is nil when the cap leaves
-// no room, and the request is then served without affinity.
+// openSession begins a session that is not known. It is nil when the cap leaves no room, and the
+// request is then served without affinity.
 func (s *state) openSession(id SessionID, sender SenderName) *session {
-	if v := s.sessions[id]; v != nil {
-		return v
-	}
 	if len(s.sessions) >= s.config.MaxSessions {
 		s.totals.WithoutAffinity++
 		return nil
@@ -99,7 +105,8 @@ func (s *state) endSession(v *session) {
 	s.idle.remove(v)
 	s.leaveGroup(v)
 	s.freed = true
-	if s.sessions[v.id] == v {
+	if v.standing == sessionKnown {
+		v.standing = sessionEnded
 		delete(s.sessions, v.id)
 	}
 }
@@ -120,7 +127,7 @@ func (s *state) rested(v *session, now instant) {
 		return
 	}
 	v.active--
-	if v.active == 0 && s.sessions[v.id] == v {
+	if v.active == 0 && v.standing == sessionKnown {
 		v.idleSince = s.idleClock.read(now)
 		s.idle.add(v)
 	}

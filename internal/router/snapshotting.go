@@ -33,10 +33,10 @@ func (s *state) snapshot(began time.Time) Snapshot {
 
 // compareBackends: current members first, then by name and incarnation.
 func compareBackends(a, b BackendSnapshot) int {
-	return cmp.Or(standing(a)-standing(b), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Incarnation, b.Incarnation))
+	return cmp.Or(lastRetired(a)-lastRetired(b), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Incarnation, b.Incarnation))
 }
 
-func standing(b BackendSnapshot) int {
+func lastRetired(b BackendSnapshot) int {
 	if b.Retired {
 		return 1
 	}

@@ -122,11 +122,12 @@ func (s *state) forgetEnded(now instant) {
 }
 
 func (s *state) forgetRecord(l *lease) {
-	if s.leases[l.id] == l {
+	switch l.filed {
+	case filedByID:
 		delete(s.leases, l.id)
-		return
+	case filedAsStray:
+		delete(s.strays, l.rid)
 	}
-	delete(s.strays, l.rid)
 }
 
 // endCertainty decides about executions that could not be made certain in time (5.3). The
