@@ -69,6 +69,8 @@ func (s *state) precheck(r *Request, now instant) (*lease, error) {
 		return nil, s.admit(r, now)
 	case l.who != r.identity():
 		return nil, refuse(ReasonRequestConflict, "requestID", "this requestID was used with another identity; a new request needs a new id")
+	case !s.mayGrant(now):
+		return nil, lapsed()
 	case l.phase != phaseActive:
 		return nil, l.refusal(s.epoch)
 	default:

@@ -12,9 +12,13 @@ const (
 )
 
 // chores lists what the engines should be asked now: to abort what no client answers for, and
-// where nothing can be granted, to show their load, which may prove quiescence (5.3 c).
+// where nothing can be granted, to show their load, which may prove quiescence (5.3 c). Without a
+// term there are none: whoever has one grants meanwhile, so that nothing would be proven.
 func (s *state) chores(now instant) []chore {
 	s.advance(now)
+	if s.term == 0 {
+		return nil
+	}
 	var out []chore
 	for _, b := range s.backends {
 		if b.URL == "" || b.process == processEnded || now < b.settling.nextChore {
@@ -37,7 +41,7 @@ type chore struct {
 }
 
 func (s *state) choreFor(b *backend, now instant) chore {
-	c := chore{at: b, stamp: b.settling.stamp, aborts: b.abortsDue()}
+	c := chore{at: b, stamp: b.settling.stamp, aborts: b.abortsDue(s.mayGrant(now))}
 	if len(c.aborts) == 0 && b.Drain == DrainAbort && now >= b.settling.nextAbort {
 		for l := range b.active.all {
 			if len(c.aborts) < abortBatch {
@@ -55,11 +59,12 @@ func (s *state) choreFor(b *backend, now instant) chore {
 	return c
 }
 
-// abortsDue lists held executions whose abort the engine has not yet answered.
-func (b *backend) abortsDue() []RID {
+// abortsDue lists held executions whose abort the engine has not yet answered. A router whose
+// leadership has run out leaves alone what was not renewed: it may be renewed with another.
+func (b *backend) abortsDue(leads bool) []RID {
 	var out []RID
 	for l := range b.held.all {
-		if l.abort == abortDue && len(out) < abortBatch {
+		if l.abort == abortDue && len(out) < abortBatch && (leads || l.phase != phaseLost) {
 			out = append(out, l.rid)
 		}
 	}

@@ -156,7 +156,7 @@ func (s *state) oldest(blocked map[lane]struct{}) *waiter {
 // serve answers w with a lease or for good, or leaves it waiting.
 func (s *state) serve(w *waiter, now instant) bool {
 	g, err := s.attempt(&w.req, now)
-	if mayWait(err) {
+	if s.mayWait(&w.req, err) {
 		return false
 	}
 	s.leave(w)
@@ -170,7 +170,7 @@ func (s *state) serve(w *waiter, now instant) bool {
 func (s *state) refuseForGood(now instant) {
 	for _, l := range s.queue.lanes {
 		for w := range l.all {
-			if _, err := s.precheck(&w.req, now); err != nil && !mayWait(err) {
+			if _, err := s.precheck(&w.req, now); err != nil && !s.mayWait(&w.req, err) {
 				s.leave(w)
 				w.err = err
 				s.queue.woken = append(s.queue.woken, w)
@@ -179,8 +179,9 @@ func (s *state) refuseForGood(now instant) {
 	}
 }
 
-// mayWait reports whether err is a refusal that waiting may turn into a grant.
-func mayWait(err error) bool {
-	var r *Refusal
-	return errors.As(err, &r) && r.Reason.retryable()
+// mayWait reports whether err, which r was refused with, is something that waiting may turn into a
+// grant. An id that has a record gets no other lease however long it waits.
+func (s *state) mayWait(r *Request, err error) bool {
+	var why *Refusal
+	return errors.As(err, &why) && why.Reason.retryable() && s.leases[r.ID] == nil
 }

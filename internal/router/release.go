@@ -31,6 +31,9 @@ func (s *state) renew(c *Claim, begun Start, now instant) (Renewal, error) {
 	if err != nil {
 		return Renewal{}, err
 	}
+	if !s.mayGrant(now) && (l.phase != phaseActive || begun == NotStarted && l.begun == NotStarted) {
+		return Renewal{}, lapsed()
+	}
 	if l.phase != phaseActive {
 		return Renewal{}, l.refusal(s.epoch)
 	}
@@ -58,10 +61,12 @@ func (s *state) release(c *Claim, o Outcome, reply Reply, now instant) (Ending, 
 	if err != nil {
 		return Ending{}, err
 	}
-	if l.outcome != OutcomeNone {
-		if l.outcome != o {
-			return Ending{}, refuse(ReasonRequestConflict, "outcome", "the lease was released before as "+string(l.outcome))
-		}
+	switch repeated := l.outcome != OutcomeNone; {
+	case repeated && l.outcome != o:
+		return Ending{}, refuse(ReasonRequestConflict, "outcome", "the lease was released before as "+string(l.outcome))
+	case !s.mayGrant(now) && (!o.terminal() || !repeated && l.phase != phaseActive):
+		return Ending{}, lapsed()
+	case repeated:
 		return l.ending(s.failureInStatus()), nil
 	}
 	s.conclude(l, o, reply, now)

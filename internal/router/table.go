@@ -134,7 +134,7 @@ func (t *Table) acquireOrQueue(r Request, now time.Time) (*waiter, Grant, error)
 	s, at := t.enter(now)
 	defer t.leave(at)
 	g, err := s.acquire(&r, at)
-	if !mayWait(err) {
+	if !s.mayWait(&r, err) {
 		return nil, g, err
 	}
 	w := &waiter{req: r, done: make(chan struct{})}
@@ -218,7 +218,9 @@ func (t *Table) fate(c *Claim) (Ending, <-chan struct{}, error) {
 	if t.fates == nil {
 		t.fates = make(chan struct{})
 	}
-	return l.ending(t.state.failureInStatus()), t.fates, nil
+	e := l.ending(t.state.failureInStatus())
+	e.Settled = e.Settled && t.state.mayGrant(t.latest)
+	return e, t.fates, nil
 }
 
 // EndSession forgets a session on behalf of its sender; an unknown one has ended already.

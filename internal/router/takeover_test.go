@@ -20,7 +20,7 @@ func TestNothingIsGrantedWithoutATermOrAfterLeadershipEnds(t *testing.T) {
 	p.Acquire("r1", "s")
 	p.Pass(1)
 	p.Refuse(p.Request("r2", "s"), router.ErrNoLeader)
-	p.Renew(g, router.NotStarted)
+	p.Renew(g, router.Started)
 	p.Table.LeadUntil(p.Now().Add(time.Second), p.Now())
 	p.Acquire("r2", "s")
 	p.Table.LeadUntil(p.Now(), p.Now())

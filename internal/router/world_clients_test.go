@@ -199,6 +199,9 @@ func (w *world) askAgain() {
 
 // judgeAgain holds a repeated acquire against what the client knows of its lease (R3, R5).
 func (w *world) judgeAgain(c *call, g Grant, err error) {
+	if w.lapsed(err) {
+		return
+	}
 	w.judgeFate(c, err)
 	if c.token == nil || c.token.Term < w.term || c.twin || c.req.Epoch != w.fleet.Epoch || c.overIn != w.term && c.over {
 		return
@@ -286,6 +289,9 @@ func (w *world) renew() {
 
 // judgeRenewal: what is alive is extended in every state of the pool, what is not is not revived.
 func (w *world) judgeRenewal(c *call, err error) {
+	if w.lapsed(err) {
+		return
+	}
 	w.judgeFate(c, err)
 	if c.token.Term < w.term || c.over && c.overIn != w.term {
 		return

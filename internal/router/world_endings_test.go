@@ -14,6 +14,9 @@ func (w *world) release() {
 	o := choose(w, "outcome", truthful(c))
 	c.late = c.token.Term == w.term && !w.now.Before(c.expires)
 	e, err := w.tab.Release(*c.token, o, w.drawReply(), w.now)
+	if w.lapsed(err) {
+		return
+	}
 	c.end(w, o)
 	if err != nil {
 		w.t.Logf("release of %s: %v", c.req.ID, err)
@@ -69,7 +72,7 @@ func (w *world) releaseAgain() {
 		return
 	}
 	before := w.tab.Snapshot(w.now)
-	if e, err := w.tab.Release(*c.token, l.outcome, Reply{}, w.now); err != nil || e.Outcome != l.outcome {
+	if e, err := w.tab.Release(*c.token, l.outcome, Reply{}, w.now); !w.lapsed(err) && (err != nil || e.Outcome != l.outcome) {
 		w.t.Fatalf("R3: releasing %s as %q again: %+v, %v", c.req.ID, l.outcome, e, err)
 	}
 	w.unchanged("a repeated release", before)

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -179,6 +180,11 @@ func (w *world) leadership() {
 		w.authority = w.now.Add(time.Duration(rapid.IntRange(-1, 20).Draw(w.t, "for")) * time.Second)
 	}
 	w.tab.LeadUntil(w.authority, w.now)
+}
+
+// lapsed reports whether err is what leadership that has run out makes of every call but few.
+func (w *world) lapsed(err error) bool {
+	return errors.Is(err, ErrNoLeader) && !w.authority.IsZero() && !w.now.Before(w.authority)
 }
 
 // pass lets time go by: often moments, sometimes past a window, a lease, a retention time.
