@@ -177,6 +177,10 @@ func (s *state) checkSessions() error {
 	if idle != s.idle.n {
 		return fmt.Errorf("%d idle sessions, %d in the list", idle, s.idle.n)
 	}
+	return s.checkResidents(homes)
+}
+
+func (s *state) checkResidents(homes map[*backend]int64) error {
 	for inc, b := range s.backends {
 		if b.sessions != homes[b] {
 			return fmt.Errorf("backend %s says %d residents, sessions say %d", inc, b.sessions, homes[b])
