@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import multiprocessing
 import pickle
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 from player import Run
 
 import berthmaster as bm
+from berthmaster._office import Office
 
 HELD: dict[str, Any] = {"until": "renew*4"}
 """An engine that replies once the lease has been renewed four times."""
@@ -80,14 +82,19 @@ def test_cancelled_error_says_how_the_request_ended(fakepool: str) -> None:
 
 
 def test_outcome_is_not_that_of_an_error_handled_before() -> None:
-    failure = bm.BerthmasterError("x")
+    members = {"backend": {"name": "a", "incarnation": "a/1", "url": "http://a"}, "rid": "r", "token": "t", "ttlSeconds": 1}
+    failure = bm.Ambiguous(bm.Lease(Office(bm.PoolConfig("http://x")), "r1", members, 0.0), bm.Fate.DEAD)
     try:
         try:
             raise failure
-        except bm.BerthmasterError:
-            raise asyncio.CancelledError from None
+        except bm.Ambiguous:
+            raise asyncio.CancelledError
     except asyncio.CancelledError as err:
-        assert bm.outcome_of(err) is None and bm.outcome_of(failure) is None
+        assert err.__context__ is failure and bm.outcome_of(err) is None
+    assert bm.outcome_of(failure) is failure
+    later = asyncio.CancelledError()
+    later.__cause__ = failure
+    assert bm.outcome_of(later) is failure
 
 
 def test_loop_that_ends_in_the_middle_leaves_a_release(fakepool: str) -> None:
@@ -295,6 +302,17 @@ def test_every_reason_has_its_class() -> None:
 def test_lease_use_needs_nothing_of_kubernetes() -> None:
     code = "import sys, berthmaster; print([m for m in sys.modules if 'kube' in m or m == 'yaml' or m.endswith('weights')])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_thread_of_a_pool_that_nobody_uses_ends(fakepool: str) -> None:
+    with judged(fakepool, scenario()) as run:
+        session = bm.Pool(run.config()).session("session-1", **SESSION)
+        assert asyncio.run(session.generate([1])).text == "hi"  # the session keeps what it needs
+        (thread,) = [t for t in threading.enumerate() if t.name == "berthmaster"]
+        del session
+        gc.collect()
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 def test_process_that_ends_has_released(fakepool: str) -> None:

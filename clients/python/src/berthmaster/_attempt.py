@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
@@ -13,9 +12,10 @@ from ._calls import Lost
 from ._engine import Each, Post
 from ._keeper import Keeper
 from ._loop import Handle
+from ._office import Office
 from ._verdict import Verdict
 from .errors import BerthmasterError, OutcomeError, Problem, outcome_error
-from .lease import Lease, Office
+from .lease import Lease
 from .result import Result
 from .wire import Ending, Fate, Outcome, Report
 
@@ -81,12 +81,12 @@ def _prompts(input_ids: Prompt | None, text: str | Sequence[str] | None) -> int:
 class Attempt:
     """Posts a turn under a lease, keeps the lease meanwhile, and releases it in every case."""
 
-    def __init__(self, office: Office, trust: ssl.SSLContext | bool, lease: Lease, turn: Turn, each: Each | None) -> None:
+    def __init__(self, office: Office, lease: Lease, turn: Turn, each: Each | None) -> None:
         self._office = office
         self._lease = lease
         self._turn = turn
         self._post = Post(
-            office.config, trust, lease, turn.route, turn.body, turn.headers, wrote=lambda: self._keeper.tell_written(), each=each
+            office.config, office.engine_trust(lease.backend.url), lease, turn.route, turn.body, turn.headers, wrote=lambda: self._keeper.tell_written(), each=each
         )
         self._loop = asyncio.get_running_loop()
         self._cut: asyncio.Future[Problem] = self._loop.create_future()

@@ -74,6 +74,7 @@ class LoopThread:
         asyncio.set_event_loop(loop)
         loop.run_forever()
         loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
 
     def start(self, coroutine: Coroutine[Any, Any, T]) -> Handle[T]:
@@ -95,16 +96,26 @@ class LoopThread:
             handle.future.add_done_callback(lambda future: _discard(future, unwanted))
             raise
 
-    def stop(self, within: float) -> None:
-        """Lets what runs come to its end within so many seconds, cancels the rest, and ends the
-        thread. From another thread."""
+    def stop(self, within: float, last: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Lets what runs come to its end within so many seconds, cancels the rest, runs ``last``, and ends
+        the thread, which it waits for. From another thread."""
+        loop, thread = self._let_go()
+        if loop is not None and thread is not None:
+            asyncio.run_coroutine_threadsafe(_drain(within, last), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+
+    def leave(self, within: float, last: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """The same without waiting, from any thread."""
+        loop, _ = self._let_go()
+        if loop is not None:
+            ended = asyncio.run_coroutine_threadsafe(_drain(within, last), loop)
+            ended.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
+
+    def _let_go(self) -> tuple[asyncio.AbstractEventLoop | None, threading.Thread | None]:
         with self._lock:
             loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
-            if loop is None or thread is None or self._process != os.getpid():
-                return
-        asyncio.run_coroutine_threadsafe(_drain(within), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
+            return (loop, thread) if self._process == os.getpid() else (None, None)
 
 
 def _discard(future: concurrent.futures.Future[T], unwanted: Callable[[T], object] | None) -> None:
@@ -112,11 +123,11 @@ def _discard(future: concurrent.futures.Future[T], unwanted: Callable[[T], objec
         unwanted(future.result())
 
 
-async def _drain(within: float) -> None:
+async def _drain(within: float, last: Callable[[], Coroutine[Any, Any, object]]) -> None:
     others = asyncio.all_tasks() - {asyncio.current_task()}
-    if not others:
-        return
-    _, late = await asyncio.wait(others, timeout=within)
-    for task in late:
-        task.cancel()
-    await asyncio.gather(*late, return_exceptions=True)
+    if others:
+        _, late = await asyncio.wait(others, timeout=within)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+    await last()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import weakref
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -24,6 +25,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self.thread = LoopThread("berthmaster-generate")
+        weakref.finalize(self, self.thread.leave, 0.0, _nothing).atexit = False
 
     def do(self, coroutine: Coroutine[Any, Any, T]) -> T:
         handle = self.thread.start(coroutine)
@@ -37,6 +39,10 @@ class _Worker:
                 handle.cancel()
                 concurrent.futures.wait([handle.future])
             raise
+
+
+async def _nothing() -> None:
+    return
 
 
 class SyncPool:
@@ -59,8 +65,7 @@ class SyncPool:
 
     def close(self) -> None:
         """Lets releases that are under way come to their end, and lets go of the connections."""
-        self._worker.do(self.pool.close())
-        self._worker.thread.stop(self.pool.config.release_grace)
+        self._worker.thread.stop(self.pool.config.release_grace, self.pool.close)
 
     def session(
         self,

@@ -9,9 +9,8 @@ import time
 from typing import Any
 from urllib.parse import quote
 
-from ._calls import FIRST_WAIT, Lost, Router, rest, unanswered
-from ._loop import LoopThread
-from .config import PoolConfig
+from ._calls import FIRST_WAIT, Lost, rest, unanswered
+from ._office import Office
 from .errors import Contended, Fenced, Held, NoBackend, NotALease, Problem, Unanswered
 from .wire import Backend, Ending, Fate, LeaseRequest, Outcome, PoolState, Report
 
@@ -20,63 +19,6 @@ MAX_POLL = 30.0
 noticed. Seconds, as all times here."""
 FATE_POLL = 1.0
 """How often a fate is asked for on which the router does not wait."""
-
-
-class Office:
-    """What leases need of their pool."""
-
-    def __init__(self, config: PoolConfig) -> None:
-        self.config = config
-        self.router = Router(config)
-        self.thread = LoopThread("berthmaster")
-
-    async def acquire(self, request: LeaseRequest) -> Lease:
-        """Asks for a lease and waits for up to ``request.wait`` where waiting helps. It repeats itself
-        while answers are lost. A caller that leaves meanwhile leaves no lease behind."""
-
-        def unwanted(lease: Lease) -> None:
-            self.thread.start(lease.releasing(Report(Outcome.NOT_SENT)))
-
-        return await self.thread.run(self._acquire(request), unwanted)
-
-    async def _acquire(self, request: LeaseRequest) -> Lease:
-        until = time.monotonic() + request.wait
-        while True:
-            asked = time.monotonic()
-            try:
-                return await self._poll(request, until - asked)
-            except Problem as refusal:
-                if unanswered(refusal):
-                    await self._forgo(request)
-                    raise
-                left = until - time.monotonic()
-                if left <= 0 or not isinstance(refusal, (Fenced, Held, NoBackend, Contended)):
-                    raise
-                # Waiters are served in the order in which they came, and a rest loses the place: none
-                # after a call in which the router let us wait.
-                if time.monotonic() - asked < 1.0:
-                    await rest(min(max(refusal.retry_after, FIRST_WAIT), left))
-            except (Unanswered, NotALease, asyncio.CancelledError):
-                await self._forgo(request)
-                raise
-
-    async def _poll(self, request: LeaseRequest, left: float) -> Lease:
-        """Makes one acquire, in which the router may wait for us."""
-        wait_seconds = math.ceil(min(left, MAX_POLL)) if left > 0 else 0
-        sent: list[float] = []
-        members = await self.router.repeat(
-            "POST", "/leases", request.body(wait_seconds), patience=wait_seconds, sent=sent.append
-        )
-        return Lease(self, request.request_id, members, sent[-1])
-
-    async def _forgo(self, request: LeaseRequest) -> None:
-        """Says that the id will not be used, since a lease may have been granted whose answer was
-        lost. If this is lost as well, the lease expires by itself."""
-        body = {"outcome": Outcome.NOT_SENT.value, **request.identity()}
-        try:
-            await self.router.once("POST", lease_path(request.request_id, "release"), body)
-        except (Problem, Lost, OSError):
-            return
 
 
 class Lease:
@@ -185,6 +127,58 @@ class Lease:
         with self._lock:
             self._mixed = self._mixed or bool(members.get("mixed"))
             return Ending(report.outcome, Fate.read(members.get("fate")), self._mixed)
+
+
+async def acquire(office: Office, request: LeaseRequest) -> Lease:
+    """Asks for a lease and waits for up to ``request.wait`` where waiting helps. It repeats itself
+    while answers are lost. A caller that leaves meanwhile leaves no lease behind."""
+
+    def unwanted(lease: Lease) -> None:
+        office.thread.start(lease.releasing(Report(Outcome.NOT_SENT)))
+
+    return await office.thread.run(_acquire(office, request), unwanted)
+
+
+async def _acquire(office: Office, request: LeaseRequest) -> Lease:
+    until = time.monotonic() + request.wait
+    while True:
+        asked = time.monotonic()
+        try:
+            return await _poll(office, request, until - asked)
+        except Problem as refusal:
+            if unanswered(refusal):
+                await _forgo(office, request)
+                raise
+            left = until - time.monotonic()
+            if left <= 0 or not isinstance(refusal, (Fenced, Held, NoBackend, Contended)):
+                raise
+            # Waiters are served in the order in which they came, and a rest loses the place: none
+            # after a call in which the router let us wait.
+            if time.monotonic() - asked < 1.0:
+                await rest(min(max(refusal.retry_after, FIRST_WAIT), left))
+        except (Unanswered, NotALease, asyncio.CancelledError):
+            await _forgo(office, request)
+            raise
+
+
+async def _poll(office: Office, request: LeaseRequest, left: float) -> Lease:
+    """Makes one acquire, in which the router may wait for us."""
+    wait_seconds = math.ceil(min(left, MAX_POLL)) if left > 0 else 0
+    sent: list[float] = []
+    members = await office.router.repeat(
+        "POST", "/leases", request.body(wait_seconds), patience=wait_seconds, sent=sent.append
+    )
+    return Lease(office, request.request_id, members, sent[-1])
+
+
+async def _forgo(office: Office, request: LeaseRequest) -> None:
+    """Says that the id will not be used, since a lease may have been granted whose answer was
+    lost. If this is lost as well, the lease expires by itself."""
+    body = {"outcome": Outcome.NOT_SENT.value, **request.identity()}
+    try:
+        await office.router.once("POST", lease_path(request.request_id, "release"), body)
+    except (Problem, Lost, OSError):
+        return
 
 
 def lease_path(request_id: str, verb: str) -> str:

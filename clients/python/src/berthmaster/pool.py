@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import weakref
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ._office import Office
 from .config import PoolConfig
 from .errors import ConfigError
-from .lease import Lease, Office
+from .lease import Lease, acquire
 from .session import Session
 from .wire import Backend, LeaseRequest
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 class Pool:
     """Leases from one pool. It may be used from several event loops and threads, and pickled as its
     configuration. Its calls to the router run on a thread of its own, which starts with the first of
-    them and ends with ``close``, or with the process once what runs has been released."""
+    them and ends with ``close``, or when nobody uses the pool any more, or with the process; what runs
+    is released before."""
 
     def __init__(self, config: PoolConfig) -> None:
         self.config = config
         self._office = Office(config)
-        self._finalizer = weakref.finalize(self, _shut, self._office, config.release_grace)
 
     def __reduce__(self) -> tuple[type[Pool], tuple[PoolConfig]]:
         return type(self), (self.config,)
@@ -43,8 +43,7 @@ class Pool:
 
     async def close(self) -> None:
         """Lets releases that are under way come to their end, and lets go of the connections."""
-        if self._finalizer.detach() is not None:
-            await asyncio.get_running_loop().run_in_executor(None, _shut, self._office, self.config.release_grace)
+        await asyncio.get_running_loop().run_in_executor(None, self._office.close)
 
     def session(
         self,
@@ -70,7 +69,7 @@ class Pool:
 
     async def acquire(self, request: LeaseRequest) -> Lease:
         """Asks for a lease, for callers that send their requests themselves."""
-        return await self._office.acquire(request)
+        return await acquire(self._office, request)
 
     async def live(self) -> dict[str, Any]:
         """The pool as the router sees it now: backends, senders, epoch, versions."""
@@ -105,8 +104,3 @@ class Pool:
         name = PoolName(parts[-3], parts[-1])
         bounds = Bounds(fence_timeout, publish_timeout)
         return weights_update(kube or KubeConfig.find(), name, version, tuple(senders), bounds, take_over, self.live)
-
-
-def _shut(office: Office, within: float) -> None:
-    office.thread.start(office.router.close())
-    office.thread.stop(within)

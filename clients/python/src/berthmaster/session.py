@@ -14,9 +14,9 @@ from urllib.parse import quote, urlencode
 from ._attempt import Attempt, Prompt, Turn, turn
 from ._calls import FIRST_WAIT, LAST_WAIT, Lost, rest
 from ._engine import Each
-from .config import trust
+from ._office import Office
 from .errors import BerthmasterError, NotSent, StaleEpoch
-from .lease import Lease, Office
+from .lease import Lease, acquire
 from .result import Result
 from .stream import Stream
 from .wire import Backend, LeaseRequest
@@ -140,15 +140,13 @@ class Session:
     async def _generate(self, asked: Turn, each: Each | None) -> Result:
         await self._resolve()
         wait, attempts = FIRST_WAIT, 1 if asked.request_id else self._office.config.attempts
-        verify = None
         for attempt in range(1, attempts + 1):
-            lease = await self._office.acquire(self._request(asked))
+            lease = await acquire(self._office, self._request(asked))
             with self._lock:
                 self._last_lease = lease
                 self._last_backend = Backend(lease.backend.name, lease.backend.incarnation)
-            verify = verify or trust(lease.backend.url, self._office.config.engine_ca_file)
             try:
-                return await Attempt(self._office, verify, lease, asked, each).run()
+                return await Attempt(self._office, lease, asked, each).run()
             except NotSent as err:
                 if attempt == attempts or isinstance(err.__cause__, (StaleEpoch, TimeoutError)):
                     raise
