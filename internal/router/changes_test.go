@@ -8,11 +8,12 @@ import (
 )
 
 // TestChangesTellsThatAWaitHasEnded: the controller writes to status that something is drained,
-// fenced or gone, and has nothing but the notice to know it from.
+// fenced, held or gone, and has nothing but the notice to know it from.
 func TestChangesTellsThatAWaitHasEnded(t *testing.T) {
 	for name, begin := range map[string]func(*router.Fleet){
 		"a drain":                         func(f *router.Fleet) { f.Members[0].Drain = router.DrainMove },
 		"a fence":                         func(f *router.Fleet) { f.Senders[0].Access = router.AccessFenced },
+		"a hold":                          func(f *router.Fleet) { f.Leasing = router.LeasingHeld },
 		"the wait for a retired backend":  func(f *router.Fleet) { f.Members = nil },
 		"a drain past its deadline":       func(f *router.Fleet) { f.Members[0].Drain = router.DrainAbort },
 		"a drain that keeps its sessions": func(f *router.Fleet) { f.Members[0].Drain = router.DrainKeep },

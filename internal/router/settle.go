@@ -12,7 +12,7 @@ const (
 	settledCause cause = iota
 	// causeExcess: more than a tenth of its capacity is held.
 	causeExcess
-	// causeWaited: a fence, a drain, a rollout or an Ambiguous waits for it.
+	// causeWaited: a fence, a hold, a drain, a rollout or an Ambiguous waits for it.
 	causeWaited
 )
 
@@ -117,7 +117,7 @@ func (s *state) causeOf(b *backend) cause {
 		return settledCause
 	case b.Drain == DrainMove || b.Drain == DrainAbort, b.Drain == DrainKeep && b.sessions == 0:
 		return causeWaited
-	case s.awaited(b):
+	case s.leasing == LeasingHeld || s.awaited(b):
 		return causeWaited
 	case b.capacity > 0 && b.heldExecutions*excessShare > b.capacity:
 		return causeExcess
