@@ -13,11 +13,12 @@ import (
 	"github.com/berthmaster/berthmaster/test/traffic"
 )
 
-// The bundled workload is this large: two cores are not its bottleneck, and at
-// the default speed it takes between one and two minutes.
+// The bundled workload is a steady stream of sessions, as asynchronous rollouts
+// are. It is this large because two cores are not its bottleneck, and at the
+// default speed it takes between one and two minutes.
 const (
 	bundledSessions = 400
-	bundledEvery    = 2 * time.Second
+	bundledEvery    = 4 * time.Second
 	bundledSeed     = 1
 )
 
@@ -49,7 +50,7 @@ func parse(args []string, complaints io.Writer) (options, error) {
 	f.StringVar(&o.trace, "trace", "", "a recorded workload to replay, CSV or Mooncake JSONL; empty: the bundled one")
 	f.IntVar(&o.limit, "limit", 0, "replay at most so many requests; 0: all")
 	f.StringVar(&o.plant, "plant", "", "a fault to put into the clients: replay")
-	f.Float64Var(&o.speed, "speed", 20, "how much faster than real time workload and engines run")
+	f.Float64Var(&o.speed, "speed", 25, "how much faster than real time workload and engines run")
 	f.IntVar(&o.engines, "engines", 8, "how many simulated engines to run")
 	f.StringVar(&o.first, "first-address", "127.0.0.11", "loopback address of the first engine")
 	f.StringVar(&o.only, "only", "", "do only a part: system (bring it up and leave it until Ctrl-C)")
