@@ -30,6 +30,13 @@ func (r *Reconciler) apply(ctx context.Context, w *world, p *plan, now time.Time
 
 func (r *Reconciler) steps(w *world, p *plan, now time.Time) []step {
 	switch p.course {
+	case courseFollow:
+		return []step{{"set the probes", func(context.Context) error { r.setProbes(w, p); return nil }}}
+	case courseResume:
+		resume := step{"see the term stand", func(ctx context.Context) error { return r.assume(ctx, w) }}
+		return append([]step{resume}, r.serving(w, p, now)...)
+	case courseWait:
+		return nil
 	case courseLeave:
 		return []step{{"leave the pool", func(ctx context.Context) error { r.leave(ctx, w); return nil }}}
 	case courseYield:
@@ -37,18 +44,42 @@ func (r *Reconciler) steps(w *world, p *plan, now time.Time) []step {
 	case courseLead:
 		return []step{
 			{"record facts", func(ctx context.Context) error { return r.recordFacts(ctx, w, p, now) }},
-			{"begin the term", func(ctx context.Context) error { begin(ctx, w, p, now); return nil }},
+			{"begin the term", func(ctx context.Context) error { return r.begin(ctx, w, p, now) }},
 			{"hand over the fleet", func(context.Context) error { return r.handOver(w, p, now) }},
+			{"tell what the probes know", func(context.Context) error { w.tellHealth(now); return nil }},
 			{"set the probes", func(context.Context) error { r.setProbes(w, p); return nil }},
 		}
 	case courseServe:
-		return []step{
-			{"record facts", func(ctx context.Context) error { return r.recordFacts(ctx, w, p, now) }},
-			{"hand over the fleet", func(context.Context) error { return r.handOver(w, p, now) }},
-			{"set the probes", func(context.Context) error { r.setProbes(w, p); return nil }},
-		}
+		return r.serving(w, p, now)
 	}
 	return nil
+}
+
+// serving are the steps that keep the router in step.
+func (r *Reconciler) serving(w *world, p *plan, now time.Time) []step {
+	return []step{
+		{"record facts", func(ctx context.Context) error { return r.recordFacts(ctx, w, p, now) }},
+		{"hand over the fleet", func(context.Context) error { return r.handOver(w, p, now) }},
+		{"set the probes", func(context.Context) error { r.setProbes(w, p); return nil }},
+	}
+}
+
+// assume lets the table grant for the rest of the reign in which the term was written or read. A
+// term for which that comes too late is given up: another may have granted meanwhile, and what this
+// table proves would be wrong.
+func (r *Reconciler) assume(ctx context.Context, w *world) error {
+	err := r.leadership.assume(w.tenure, w.reign, r.clock.Now())
+	if err != nil && w.standing == standingNew {
+		r.leave(ctx, w)
+	}
+	return err
+}
+
+// tellHealth hands the router what the probes have learnt before it knew the backends.
+func (w *world) tellHealth(now time.Time) {
+	for _, o := range w.verdicts {
+		w.tenure.table.Observe(observationOf(o), now)
+	}
 }
 
 // leave forgets a pool that is not there any more.
@@ -69,6 +100,11 @@ func (r *Reconciler) yield(ctx context.Context, w *world, now time.Time) {
 	if w.tenure.standing == standingDeposed {
 		return
 	}
+	if w.election == ElectionAwaited {
+		r.leave(ctx, w) // it follows from now on, with a table that knows nothing
+		log.FromContext(ctx).Info("follows: the status has a higher term", "ours", w.term, "theirs", w.pool.Status.Term)
+		return
+	}
 	w.tenure.standing = standingDeposed
 	w.tenure.table.LeadUntil(now, now)
 	w.tenure.end()
@@ -87,7 +123,10 @@ func (r *Reconciler) recordFacts(ctx context.Context, w *world, p *plan, now tim
 
 // begin lets the table grant under the term that is in the status now. It precedes the hand-over: the
 // table must know how long earlier start windows last before it meets a backend.
-func begin(ctx context.Context, w *world, p *plan, now time.Time) {
+func (r *Reconciler) begin(ctx context.Context, w *world, p *plan, now time.Time) error {
+	if err := r.assume(ctx, w); err != nil {
+		return err
+	}
 	t := w.tenure
 	past := router.Takeover{Failure: pastFailure(w)}
 	t.origin = originOf(w.pool)
@@ -97,6 +136,7 @@ func begin(ctx context.Context, w *world, p *plan, now time.Time) {
 	t.table.Lead(router.Term(p.term), past, now)
 	t.standing, t.term = standingLeads, p.term
 	log.FromContext(ctx).Info("leads", "term", p.term)
+	return nil
 }
 
 // pastFailure is the failure that an earlier term left in the status; nil: none in this epoch.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
+	"github.com/berthmaster/berthmaster/internal/router"
 )
 
 // maxNames is how many names a condition's message lists.
@@ -18,8 +19,9 @@ const maxNames = 8
 // conditionsOf are all conditions of a pool, from everything else in its status.
 func conditionsOf(backends []v1alpha1.BackendStatus, status *v1alpha1.InferencePoolStatus, a account, now time.Time) []metav1.Condition {
 	return []metav1.Condition{
-		readyCondition(status),
+		readyCondition(status, a.spec.Leasing),
 		availableCondition(status.Summary, a.spec),
+		heldCondition(a.spec.Leasing, &a.snapshot),
 		drainingCondition(backends, a.plan, now),
 		fencedCondition(status.Senders),
 		failedCondition(status.Failure),
@@ -40,7 +42,7 @@ func condition(kind string, status metav1.ConditionStatus, reason, message strin
 }
 
 // readyCondition: leases can be granted.
-func readyCondition(status *v1alpha1.InferencePoolStatus) metav1.Condition {
+func readyCondition(status *v1alpha1.InferencePoolStatus, leasing v1alpha1.Leasing) metav1.Condition {
 	switch {
 	case status.Term == 0:
 		return condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNoTerm, "no router has taken the pool over yet")
@@ -51,6 +53,8 @@ func readyCondition(status *v1alpha1.InferencePoolStatus) metav1.Condition {
 		return condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNoBackends, "there is no backend")
 	case status.Summary.Serving == 0:
 		return condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNoneServing, "no backend serves")
+	case leasing == v1alpha1.LeasingHeld:
+		return condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonLeasingHeld, "spec.leasing is Held: clients wait")
 	default:
 		return condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonServing, "leases are granted")
 	}
@@ -72,6 +76,34 @@ func availableCondition(summary *v1alpha1.PoolSummary, spec *v1alpha1.InferenceP
 			"some backends do not serve; status.backends says why")
 	default:
 		return condition(v1alpha1.ConditionBackendsAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllServing, "every backend serves")
+	}
+}
+
+// heldCondition: leasing is held, by the router's word too, and nothing is counted or unknown on any
+// incarnation, retired ones included.
+func heldCondition(asked v1alpha1.Leasing, seen *router.Snapshot) metav1.Condition {
+	var counted, unknown []string
+	for i := range seen.Backends {
+		b := &seen.Backends[i]
+		if b.Outstanding > 0 {
+			counted = append(counted, string(b.Name))
+		}
+		if b.UnknownLoad {
+			unknown = append(unknown, string(b.Name))
+		}
+	}
+	switch {
+	case asked != v1alpha1.LeasingHeld:
+		return condition(v1alpha1.ConditionHeld, metav1.ConditionFalse, v1alpha1.ReasonLeasingOpen, "leasing is not held")
+	case seen.Leasing != router.LeasingHeld:
+		return condition(v1alpha1.ConditionHeld, metav1.ConditionFalse, v1alpha1.ReasonHolding, "the router has not been told yet")
+	case len(counted) > 0:
+		return condition(v1alpha1.ConditionHeld, metav1.ConditionFalse, v1alpha1.ReasonHolding, "executions are counted on: "+names(counted))
+	case len(unknown) > 0:
+		return condition(v1alpha1.ConditionHeld, metav1.ConditionFalse, v1alpha1.ReasonLoadUnknown,
+			"executions of an earlier term or pool may be running on: "+names(unknown))
+	default:
+		return condition(v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonLeasingHeld, "no lease is granted and nothing is running")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
+	"github.com/berthmaster/berthmaster/internal/router"
 )
 
 // expect compares a condition with what a table wants of it.
@@ -25,18 +26,21 @@ func expect(t *testing.T, got metav1.Condition, status metav1.ConditionStatus, r
 func TestReadyCondition(t *testing.T) {
 	serving := &v1alpha1.PoolSummary{Backends: 2, Serving: 1}
 	for name, c := range map[string]struct {
-		status v1alpha1.InferencePoolStatus
-		want   metav1.ConditionStatus
-		reason string
+		status  v1alpha1.InferencePoolStatus
+		leasing v1alpha1.Leasing
+		want    metav1.ConditionStatus
+		reason  string
 	}{
-		"no term":            {v1alpha1.InferencePoolStatus{Summary: serving}, metav1.ConditionFalse, v1alpha1.ReasonNoTerm},
-		"failed":             {v1alpha1.InferencePoolStatus{Term: 1, Summary: serving, Failure: &v1alpha1.PoolFailure{}}, metav1.ConditionFalse, v1alpha1.ReasonPoolFailed},
-		"no backend":         {v1alpha1.InferencePoolStatus{Term: 1, Summary: &v1alpha1.PoolSummary{}}, metav1.ConditionFalse, v1alpha1.ReasonNoBackends},
-		"none serves":        {v1alpha1.InferencePoolStatus{Term: 1, Summary: &v1alpha1.PoolSummary{Backends: 2}}, metav1.ConditionFalse, v1alpha1.ReasonNoneServing},
-		"one of two serves":  {v1alpha1.InferencePoolStatus{Term: 1, Summary: serving}, metav1.ConditionTrue, v1alpha1.ReasonServing},
-		"a strange one only": {v1alpha1.InferencePoolStatus{Term: 1, Summary: &v1alpha1.PoolSummary{Backends: 1, Draining: 1}}, metav1.ConditionFalse, v1alpha1.ReasonNoneServing},
+		"no term":            {v1alpha1.InferencePoolStatus{Summary: serving}, "", metav1.ConditionFalse, v1alpha1.ReasonNoTerm},
+		"failed":             {v1alpha1.InferencePoolStatus{Term: 1, Summary: serving, Failure: &v1alpha1.PoolFailure{}}, "", metav1.ConditionFalse, v1alpha1.ReasonPoolFailed},
+		"no backend":         {v1alpha1.InferencePoolStatus{Term: 1, Summary: &v1alpha1.PoolSummary{}}, "", metav1.ConditionFalse, v1alpha1.ReasonNoBackends},
+		"none serves":        {v1alpha1.InferencePoolStatus{Term: 1, Summary: &v1alpha1.PoolSummary{Backends: 2}}, "", metav1.ConditionFalse, v1alpha1.ReasonNoneServing},
+		"one of two serves":  {v1alpha1.InferencePoolStatus{Term: 1, Summary: serving}, v1alpha1.LeasingOpen, metav1.ConditionTrue, v1alpha1.ReasonServing},
+		"held":               {v1alpha1.InferencePoolStatus{Term: 1, Summary: serving}, v1alpha1.LeasingHeld, metav1.ConditionFalse, v1alpha1.ReasonLeasingHeld},
+		"held and failed":    {v1alpha1.InferencePoolStatus{Term: 1, Summary: serving, Failure: &v1alpha1.PoolFailure{}}, v1alpha1.LeasingHeld, metav1.ConditionFalse, v1alpha1.ReasonPoolFailed},
+		"a strange one only": {v1alpha1.InferencePoolStatus{Term: 1, Summary: &v1alpha1.PoolSummary{Backends: 1, Draining: 1}}, "", metav1.ConditionFalse, v1alpha1.ReasonNoneServing},
 	} {
-		t.Run(name, func(t *testing.T) { expect(t, readyCondition(&c.status), c.want, c.reason) })
+		t.Run(name, func(t *testing.T) { expect(t, readyCondition(&c.status, c.leasing), c.want, c.reason) })
 	}
 }
 
@@ -56,6 +60,35 @@ func TestAvailableCondition(t *testing.T) {
 	}
 	if got := availableCondition(&v1alpha1.PoolSummary{}, selector); !strings.Contains(got.Message, "spec.backends.selector") {
 		t.Errorf("message %q does not name the selector", got.Message)
+	}
+}
+
+func TestHeldCondition(t *testing.T) {
+	busy := router.BackendSnapshot{Name: "a", Outstanding: 1}
+	gone := router.BackendSnapshot{Name: "old", Retired: true, Outstanding: 1}
+	unknown := router.BackendSnapshot{Name: "b", UnknownLoad: true}
+	idle := router.BackendSnapshot{Name: "c", Sessions: 5, Capacity: 8}
+	for name, c := range map[string]struct {
+		asked    v1alpha1.Leasing
+		told     router.Leasing
+		backends []router.BackendSnapshot
+		want     metav1.ConditionStatus
+		reason   string
+	}{
+		"nobody holds":                  {"", router.LeasingOpen, []router.BackendSnapshot{idle}, metav1.ConditionFalse, v1alpha1.ReasonLeasingOpen},
+		"open by name":                  {v1alpha1.LeasingOpen, router.LeasingOpen, []router.BackendSnapshot{idle}, metav1.ConditionFalse, v1alpha1.ReasonLeasingOpen},
+		"reopened, the router not told": {v1alpha1.LeasingOpen, router.LeasingHeld, []router.BackendSnapshot{idle}, metav1.ConditionFalse, v1alpha1.ReasonLeasingOpen},
+		"asked, the router not told":    {v1alpha1.LeasingHeld, router.LeasingOpen, []router.BackendSnapshot{idle}, metav1.ConditionFalse, v1alpha1.ReasonHolding},
+		"one runs":                      {v1alpha1.LeasingHeld, router.LeasingHeld, []router.BackendSnapshot{idle, busy}, metav1.ConditionFalse, v1alpha1.ReasonHolding},
+		"one runs, one unknown":         {v1alpha1.LeasingHeld, router.LeasingHeld, []router.BackendSnapshot{unknown, busy}, metav1.ConditionFalse, v1alpha1.ReasonHolding},
+		"one runs on a retired one":     {v1alpha1.LeasingHeld, router.LeasingHeld, []router.BackendSnapshot{idle, gone}, metav1.ConditionFalse, v1alpha1.ReasonHolding},
+		"unknown is never idle":         {v1alpha1.LeasingHeld, router.LeasingHeld, []router.BackendSnapshot{idle, unknown}, metav1.ConditionFalse, v1alpha1.ReasonLoadUnknown},
+		"sessions alone run nothing":    {v1alpha1.LeasingHeld, router.LeasingHeld, []router.BackendSnapshot{idle}, metav1.ConditionTrue, v1alpha1.ReasonLeasingHeld},
+		"nothing runs on no backend":    {v1alpha1.LeasingHeld, router.LeasingHeld, nil, metav1.ConditionTrue, v1alpha1.ReasonLeasingHeld},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect(t, heldCondition(c.asked, &router.Snapshot{Leasing: c.told, Backends: c.backends}), c.want, c.reason)
+		})
 	}
 }
 

@@ -21,6 +21,12 @@ const (
 	courseLeave
 	// courseYield stops granting, because a higher term has been written.
 	courseYield
+	// courseFollow keeps the probes warm for the day when this process leads.
+	courseFollow
+	// courseWait does nothing: authority has lapsed, and the term may yet stand when it is back.
+	courseWait
+	// courseResume is to serve on under a term that stood while authority was away.
+	courseResume
 )
 
 // plan is all that a reconcile will do.
@@ -71,15 +77,14 @@ func decide(w world, now time.Time) plan {
 	if w.pool == nil {
 		return plan{course: courseLeave}
 	}
-	p := plan{term: w.term}
-	switch {
-	case w.standing == standingDeposed || (w.standing == standingLeads && w.pool.Status.Term > w.term):
-		p.course = courseYield
+	p := plan{term: w.term, course: courseOf(w)}
+	switch p.course {
+	case courseYield, courseWait:
 		return p
-	case w.standing == standingNew:
-		p.course = courseLead
+	case courseLead:
 		p.term = w.pool.Status.Term + 1
 		w.origin = originOf(w.pool)
+	case courseServe, courseFollow, courseResume, courseLeave:
 	}
 	status := &w.pool.Status
 	p.startSeconds = max(status.StartSecondsHighWater, startSecondsOf(&w.pool.Spec))
@@ -92,6 +97,25 @@ func decide(w world, now time.Time) plan {
 	p.planFleet(w)
 	p.planDeadline(now)
 	return p
+}
+
+// courseOf is what is to be done with a pool as a whole.
+func courseOf(w world) course {
+	fresh, leads := w.standing == standingNew, w.authority == authorityHeld
+	switch {
+	case w.standing == standingDeposed, !fresh && w.pool.Status.Term > w.term:
+		return courseYield
+	case fresh && leads:
+		return courseLead
+	case fresh:
+		return courseFollow
+	case !leads:
+		return courseWait
+	case w.reign != w.seenIn:
+		return courseResume
+	default:
+		return courseServe
+	}
 }
 
 // originOf says whether an earlier term granted leases of the pool.

@@ -221,6 +221,26 @@ func TestDecideChoosesTheCapacityOfThePodThenOfTheSpec(t *testing.T) {
 	}
 }
 
+func TestDecideHoldsLeasingOnlyWhenAsked(t *testing.T) {
+	for asked, want := range map[v1alpha1.Leasing]router.Leasing{
+		"": router.LeasingOpen, v1alpha1.LeasingOpen: router.LeasingOpen, v1alpha1.LeasingHeld: router.LeasingHeld,
+	} {
+		w := worldWith(running("a"))
+		w.pool.Spec.Leasing = asked
+		if got := decide(w, noon).fleet.Leasing; got != want {
+			t.Errorf("asked for %q: %q, want %q", asked, got, want)
+		}
+	}
+}
+
+func TestDecideHandsOverWhatTheSpecAsksOfTheRouter(t *testing.T) {
+	w := worldWith(running("a"))
+	w.pool.Spec.Routing = v1alpha1.RoutingSpec{Policy: v1alpha1.PolicyConsistentHash, AdmissionPercent: 90}
+	if diff := cmp.Diff(configOf(&w.pool.Spec), decide(w, noon).fleet.Config); diff != "" {
+		t.Errorf("config (-spec +fleet):\n%s", diff)
+	}
+}
+
 func TestDecideNeverLowersTheHighWaterOfStartWindows(t *testing.T) {
 	w := worldWith(running("a"))
 	w.pool.Spec.Leases.StartSeconds = 10

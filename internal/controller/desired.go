@@ -20,9 +20,7 @@ const (
 // configOf is the spec in the router's words.
 func configOf(spec *v1alpha1.InferencePoolSpec) router.Config {
 	config := router.DefaultConfig()
-	override(&config.Policy, router.Policy(spec.Routing.Policy))
-	override(&config.IdleTimeout, seconds(spec.Routing.Affinity.IdleTimeoutSeconds))
-	override(&config.MaxSessions, int(spec.Routing.Affinity.MaxSessions))
+	overrideRouting(&config, &spec.Routing)
 	override(&config.TTL, seconds(spec.Leases.TTLSeconds))
 	override(&config.StartWindow, seconds(spec.Leases.StartSeconds))
 	override(&config.Retention, seconds(spec.Leases.RetentionSeconds))
@@ -34,6 +32,20 @@ func configOf(spec *v1alpha1.InferencePoolSpec) router.Config {
 	return config
 }
 
+func overrideRouting(config *router.Config, routing *v1alpha1.RoutingSpec) {
+	override(&config.Policy, router.Policy(routing.Policy))
+	override(&config.GroupSlackPercent, int64(routing.GroupSlackPercent))
+	override(&config.AdmissionPercent, int64(routing.AdmissionPercent))
+	override(&config.Mode, router.AffinityMode(routing.Affinity.Mode))
+	override(&config.IdleTimeout, seconds(routing.Affinity.IdleTimeoutSeconds))
+	override(&config.MaxSessions, int(routing.Affinity.MaxSessions))
+	rebalance := &routing.Affinity.Rebalance
+	override(&config.Moving.MarginPercent, int64(rebalance.MarginPercent))
+	override(&config.Moving.CoolDown, seconds(rebalance.CoolDownSeconds))
+	override(&config.Moving.PrefillTokensPerSecond, int64(rebalance.PrefillTokensPerSecond))
+	override(&config.Moving.StepPerExecution, time.Duration(rebalance.StepMicrosecondsPerExecution)*time.Microsecond)
+}
+
 // override replaces a default by a value that is not empty.
 func override[T comparable](field *T, value T) {
 	var empty T
@@ -43,6 +55,14 @@ func override[T comparable](field *T, value T) {
 }
 
 func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
+
+// leasingOf says whether the spec lets leases be granted.
+func leasingOf(spec *v1alpha1.InferencePoolSpec) router.Leasing {
+	if spec.Leasing == v1alpha1.LeasingHeld {
+		return router.LeasingHeld
+	}
+	return router.LeasingOpen
+}
 
 // epochOf is the epoch that the spec asks for.
 func epochOf(spec *v1alpha1.InferencePoolSpec) router.Epoch {

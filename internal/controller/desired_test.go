@@ -29,8 +29,13 @@ func TestEmptySpecMeansTheDocumentedDefaults(t *testing.T) {
 func TestEveryFieldOfTheSpecReachesTheRouter(t *testing.T) {
 	spec := &v1alpha1.InferencePoolSpec{
 		Routing: v1alpha1.RoutingSpec{
-			Policy:   v1alpha1.PolicyLeastOutstanding,
-			Affinity: v1alpha1.AffinitySpec{IdleTimeoutSeconds: 11, MaxSessions: 12},
+			Policy: v1alpha1.PolicyLeastSessions, GroupSlackPercent: 22, AdmissionPercent: 23,
+			Affinity: v1alpha1.AffinitySpec{
+				Mode: v1alpha1.AffinityRebalance, IdleTimeoutSeconds: 11, MaxSessions: 12,
+				Rebalance: v1alpha1.RebalanceSpec{
+					MarginPercent: 24, CoolDownSeconds: 25, PrefillTokensPerSecond: 26, StepMicrosecondsPerExecution: 27,
+				},
+			},
 		},
 		Leases: v1alpha1.LeasesSpec{
 			TTLSeconds: 13, StartSeconds: 5, RetentionSeconds: 14, MaxRequests: 15,
@@ -40,7 +45,11 @@ func TestEveryFieldOfTheSpecReachesTheRouter(t *testing.T) {
 		Epoch:  21,
 	}
 	want := router.DefaultConfig()
-	want.Policy, want.IdleTimeout, want.MaxSessions = router.LeastOutstanding, 11*time.Second, 12
+	want.Policy, want.GroupSlackPercent, want.AdmissionPercent = router.LeastSessions, 22, 23
+	want.Mode, want.IdleTimeout, want.MaxSessions = router.Rebalance, 11*time.Second, 12
+	want.Moving = router.Moving{
+		MarginPercent: 24, CoolDown: 25 * time.Second, PrefillTokensPerSecond: 26, StepPerExecution: 27 * time.Microsecond,
+	}
 	want.TTL, want.StartWindow, want.Retention, want.MaxRequests = 13*time.Second, 5*time.Second, 14*time.Second, 15
 	want.OnAmbiguous, want.Certainty = router.IsolateBackend, 16*time.Second
 	if diff := cmp.Diff(want, configOf(spec)); diff != "" {
@@ -52,6 +61,26 @@ func TestEveryFieldOfTheSpecReachesTheRouter(t *testing.T) {
 	}
 	if epochOf(spec) != 21 {
 		t.Errorf("epoch %d, want 21", epochOf(spec))
+	}
+}
+
+func TestEveryChoiceOfTheSpecIsOneOfTheRouters(t *testing.T) {
+	for policy, want := range map[v1alpha1.RoutingPolicy]router.Policy{
+		v1alpha1.PolicyLeastOutstanding: router.LeastOutstanding, v1alpha1.PolicyLeastSessions: router.LeastSessions,
+		v1alpha1.PolicyRoundRobin: router.RoundRobin, v1alpha1.PolicyConsistentHash: router.ConsistentHash,
+	} {
+		spec := &v1alpha1.InferencePoolSpec{Routing: v1alpha1.RoutingSpec{Policy: policy}}
+		if got := configOf(spec).Policy; got != want {
+			t.Errorf("policy %s: %q, want %q", policy, got, want)
+		}
+	}
+	for mode, want := range map[v1alpha1.AffinityMode]router.AffinityMode{
+		v1alpha1.AffinitySticky: router.Sticky, v1alpha1.AffinityRebalance: router.Rebalance,
+	} {
+		spec := &v1alpha1.InferencePoolSpec{Routing: v1alpha1.RoutingSpec{Affinity: v1alpha1.AffinitySpec{Mode: mode}}}
+		if got := configOf(spec).Mode; got != want {
+			t.Errorf("mode %s: %q, want %q", mode, got, want)
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
@@ -78,8 +80,25 @@ func changesBetween(before, after *v1alpha1.InferencePoolStatus) []change {
 		changes = append(changes, change{corev1.EventTypeWarning, "PoolFailed", "StopGrants",
 			fmt.Sprintf("request %s on backend %s could not be proven dead", after.Failure.RequestID, after.Failure.Backend), nil})
 	}
+	changes = append(changes, holdChanges(before.Conditions, after.Conditions)...)
 	changes = append(changes, senderChanges(before.Senders, after.Senders)...)
 	return append(changes, backendChanges(before.Backends, after.Backends)...)
+}
+
+// holdChanges tells that a hold is complete, and that one which was has ended.
+func holdChanges(before, after []metav1.Condition) []change {
+	was := meta.IsStatusConditionTrue(before, v1alpha1.ConditionHeld)
+	now := meta.FindStatusCondition(after, v1alpha1.ConditionHeld)
+	switch {
+	case now == nil:
+		return nil
+	case !was && now.Status == metav1.ConditionTrue:
+		return []change{{corev1.EventTypeNormal, "LeasingHeld", "Hold", "no lease is granted and nothing is running", nil}}
+	case was && now.Reason == v1alpha1.ReasonLeasingOpen:
+		return []change{{corev1.EventTypeNormal, "LeasingOpened", "Hold", "leases are granted again", nil}}
+	default:
+		return nil
+	}
 }
 
 func senderChanges(before, after []v1alpha1.SenderStatus) []change {

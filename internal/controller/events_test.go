@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
 )
@@ -39,6 +40,38 @@ func TestChangesBetweenTellsEachChangeOnce(t *testing.T) {
 	}
 	if again := changesBetween(after, after); len(again) != 0 {
 		t.Errorf("nothing changed, yet %v", again)
+	}
+}
+
+func TestChangesBetweenTellsOfAHoldOnceItIsComplete(t *testing.T) {
+	status := func(status metav1.ConditionStatus, reason string) *v1alpha1.InferencePoolStatus {
+		return &v1alpha1.InferencePoolStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionHeld, Status: status, Reason: reason}}}
+	}
+	open := status(metav1.ConditionFalse, v1alpha1.ReasonLeasingOpen)
+	holding := status(metav1.ConditionFalse, v1alpha1.ReasonHolding)
+	held := status(metav1.ConditionTrue, v1alpha1.ReasonLeasingHeld)
+	for name, c := range map[string]struct {
+		before, after *v1alpha1.InferencePoolStatus
+		want          string
+	}{
+		"a new pool":           {&v1alpha1.InferencePoolStatus{}, open, ""},
+		"begins":               {open, holding, ""},
+		"is complete":          {holding, held, "LeasingHeld"},
+		"is complete at once":  {open, held, "LeasingHeld"},
+		"goes on":              {held, held, ""},
+		"something turns up":   {held, holding, ""},
+		"ends":                 {held, open, "LeasingOpened"},
+		"ends before it began": {holding, open, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			for _, change := range changesBetween(c.before, c.after) {
+				got += change.reason
+			}
+			if got != c.want {
+				t.Errorf("events %q, want %q", got, c.want)
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -62,6 +63,8 @@ type Config struct {
 	// Settle carries out what a pool's table needs asked of its engines, until ctx ends. It runs in a
 	// goroutine of its own for each pool.
 	Settle func(ctx context.Context, table *router.Table)
+	// Election says whether this process has to be elected first; the zero value: it leads.
+	Election Election
 	// Events takes the events.
 	Events EventRecorder
 	// Clock tells the time.
@@ -70,22 +73,23 @@ type Config struct {
 
 // Reconciler keeps routers in step with pools. See the package comment.
 type Reconciler struct {
-	client  client.Client
-	live    client.Reader
-	prober  Prober
-	events  chronicle
-	clock   clock.PassiveClock
-	tenures *tenures
-	origins *origins
-	claims  *claims
-	changed chan event.TypedGenericEvent[types.NamespacedName]
+	client     client.Client
+	live       client.Reader
+	prober     Prober
+	events     chronicle
+	clock      clock.PassiveClock
+	tenures    *tenures
+	origins    *origins
+	claims     *claims
+	leadership leadership
+	changed    chan event.TypedGenericEvent[types.NamespacedName]
 }
 
 // New returns a reconciler. The caller must Close it once it no longer reconciles.
 func New(config Config) *Reconciler {
 	r := &Reconciler{
 		client: config.Client, live: config.Live, events: chronicle{config.Events}, clock: config.Clock,
-		origins: newOrigins(), claims: newClaims(), changed: make(chan event.TypedGenericEvent[types.NamespacedName]),
+		leadership: leadership{election: config.Election}, origins: newOrigins(), claims: newClaims(), changed: make(chan event.TypedGenericEvent[types.NamespacedName]),
 	}
 	r.tenures = newTenures(config.Pools, r.wake, config.Settle)
 	r.prober = config.NewProber(r.tenures)
@@ -147,16 +151,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return afterError(err)
 	}
-	return ctrl.Result{RequeueAfter: r.again(&todo, held)}, nil
+	return ctrl.Result{RequeueAfter: cmp.Or(r.overtaken(&seen, &todo), r.again(&todo, held))}, nil
 }
 
 // afterError requeues a conflict without a word: someone else wrote first, and what they wrote will
 // be seen.
 func afterError(err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) {
+	if apierrors.IsConflict(err) || errors.Is(err, errTooLate) {
 		return ctrl.Result{RequeueAfter: conflictPause}, nil
 	}
 	return ctrl.Result{}, err
+}
+
+// overtaken is when a pool must be looked at because it is to follow from now on, or leadership has
+// changed while it was looked at; 0: neither.
+func (r *Reconciler) overtaken(w *world, p *plan) time.Duration {
+	_, reign := r.leadership.at(r.clock.Now())
+	if reign != w.reign || p.course == courseYield && w.election == ElectionAwaited {
+		return time.Millisecond
+	}
+	return 0
 }
 
 // again is when the pool must be looked at although nothing happens; 0: never.

@@ -27,6 +27,11 @@ type world struct {
 	standing standing
 	origin   origin
 	term     int64
+	election Election
+	// authority is this process's when it began to look, in that reign; seenIn is the reign in which
+	// the tenure's term was last seen to stand.
+	authority     authority
+	reign, seenIn int64
 	// pods are the backends that the selector finds, as the API server has them.
 	pods []sighting
 	// strays are incarnations that the router may count something on and that are not among pods.
@@ -49,7 +54,10 @@ type world struct {
 // raised, and executions of earlier terms are judged, on nothing stale.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, now time.Time) (world, error) {
 	w := world{key: key}
-	pool, err := r.readPool(ctx, key)
+	// Authority is looked at first: what is read after that is later than what any earlier leader did.
+	w.election = r.leadership.election
+	w.authority, w.reign = r.leadership.at(now)
+	pool, err := r.readPool(ctx, key, w.authority, w.reign)
 	if err != nil || pool == nil {
 		return w, err
 	}
@@ -61,7 +69,8 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, now 
 	w.verdicts = r.prober.Latest(string(pool.UID))
 	w.old = r.origins.isOld
 	w.servedOther = func(engine string) bool { return r.origins.servedOther(engine, pool.UID) }
-	reader := r.readerFor(w.standing)
+	w.seenIn = r.leadership.reignOf(w.tenure)
+	reader := r.readerFor(w.tenure, w.authority, w.reign)
 	if err := r.readPods(ctx, reader, &w); err != nil {
 		return w, err
 	}
@@ -71,19 +80,19 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, now 
 	return w, r.readStrays(ctx, reader, &w)
 }
 
-func (r *Reconciler) readerFor(s standing) client.Reader {
-	if s == standingNew {
+// readerFor is whom to ask about a pool: the cache, but the API server itself where a term is about
+// to be raised, or to be seen to stand.
+func (r *Reconciler) readerFor(t *tenure, command authority, reign int64) client.Reader {
+	if command == authorityHeld && (t == nil || t.standing == standingNew || r.leadership.reignOf(t) != reign) {
 		return r.live
 	}
 	return r.client
 }
 
 // readPool returns the pool as it was last written or read, whichever is newer; nil: there is none.
-func (r *Reconciler) readPool(ctx context.Context, key types.NamespacedName) (*v1alpha1.InferencePool, error) {
-	t, reader := r.tenures.get(key), r.live
-	if t != nil {
-		reader = r.readerFor(t.standing)
-	}
+func (r *Reconciler) readPool(ctx context.Context, key types.NamespacedName, command authority, reign int64) (*v1alpha1.InferencePool, error) {
+	t := r.tenures.get(key)
+	reader := r.readerFor(t, command, reign)
 	var pool v1alpha1.InferencePool
 	if err := reader.Get(ctx, key, &pool); err != nil {
 		if apierrors.IsNotFound(err) {

@@ -25,7 +25,7 @@ const statusPause = time.Second
 // which facts are in it. The result is when to report again what was held back to merge it; 0: nothing
 // was.
 func (r *Reconciler) report(ctx context.Context, w *world, p *plan) (time.Duration, error) {
-	if w.pool == nil || w.tenure.standing != standingLeads {
+	if w.pool == nil || w.tenure.standing != standingLeads || p.course == courseWait {
 		return 0, nil // there is nothing to report on, or no authority to
 	}
 	now := r.clock.Now()

@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,6 +42,11 @@ type tenure struct {
 	uid   types.UID
 	table *router.Table
 	end   context.CancelFunc // ends what runs for the tenure
+
+	// reign is the reign in which the term was last seen to stand. Guarded by leadership.mu.
+	reign int64
+	// nudged holds a notice that leadership has changed.
+	nudged chan struct{}
 
 	// The fields of this block belong to the reconcile worker of the pool, of which there is never
 	// more than one at a time.
@@ -148,7 +155,7 @@ func (ts *tenures) enter(ctx context.Context, key types.NamespacedName, uid type
 	ts.leaveLocked(key)
 	t := &tenure{
 		key: key, uid: uid, table: router.NewTable(router.PoolUID(uid), nil, now),
-		ended: map[router.Incarnation]struct{}{},
+		ended: map[router.Incarnation]struct{}{}, nudged: make(chan struct{}, 1),
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	t.end = end
@@ -196,6 +203,21 @@ func (ts *tenures) table(uid types.UID) *router.Table {
 	return nil
 }
 
+// nudge has the pool looked at because leadership has changed.
+func (t *tenure) nudge() {
+	select {
+	case t.nudged <- struct{}{}:
+	default: // a notice is pending already
+	}
+}
+
+// all lists every tenure.
+func (ts *tenures) all() []*tenure {
+	ts.mu.RLock()
+	defer ts.mu.RUnlock()
+	return slices.Collect(maps.Values(ts.byKey))
+}
+
 // in lists the tenures of a namespace.
 func (ts *tenures) in(namespace string) []*tenure {
 	ts.mu.RLock()
@@ -230,6 +252,8 @@ func (ts *tenures) forward(ctx context.Context, t *tenure) {
 		case <-ctx.Done():
 			return
 		case <-t.table.Changes():
+			ts.wake(ctx, t.key)
+		case <-t.nudged:
 			ts.wake(ctx, t.key)
 		}
 		pause := time.NewTimer(wakePause)

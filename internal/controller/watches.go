@@ -37,7 +37,7 @@ func news() predicate.Predicate {
 func (r *Reconciler) podHandler() handler.TypedEventHandler[*corev1.Pod, reconcile.Request] {
 	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Pod], q queue) {
-			if e.IsInInitialList {
+			if e.IsInInitialList || r.follows() {
 				r.origins.met(currentLives(e.Object))
 			}
 			r.bury(e.Object.Namespace, endedLives(e.Object))
@@ -47,6 +47,9 @@ func (r *Reconciler) podHandler() handler.TypedEventHandler[*corev1.Pod, reconci
 			ended := append(endedLives(e.ObjectNew), supersededLives(e.ObjectOld, e.ObjectNew)...)
 			r.bury(e.ObjectNew.Namespace, ended)
 			r.origins.forget(ended)
+			if r.follows() {
+				r.origins.met(currentLives(e.ObjectNew))
+			}
 			r.wakePools(q, e.ObjectOld, e.ObjectNew)
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q queue) {
@@ -55,6 +58,12 @@ func (r *Reconciler) podHandler() handler.TypedEventHandler[*corev1.Pod, reconci
 			r.wakePools(q, e.Object)
 		},
 	}
+}
+
+// follows reports whether another process may grant on what this one meets.
+func (r *Reconciler) follows() bool {
+	command, _ := r.leadership.at(r.clock.Now())
+	return command == authorityNone
 }
 
 // bury tells every pool of the namespace that lives have ended: which of them counted something

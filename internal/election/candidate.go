@@ -1,0 +1,195 @@
+package election
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// Role is what a replica is to its clients.
+type Role int
+
+// The roles. The zero value is the one that promises nothing.
+const (
+	// RoleNone: nobody is known who may answer.
+	RoleNone Role = iota
+	// RoleLeads: this replica has authority.
+	RoleLeads
+	// RoleLapsed: this replica had authority last, and nobody is known who has it now.
+	RoleLapsed
+	// RoleFollows: another replica is the leader, as far as is known.
+	RoleFollows
+)
+
+// Standing is the state of the election as this replica knows it.
+type Standing struct {
+	Role Role
+	// Leader is who leads, with RoleFollows.
+	Leader Identity
+	// Reign is done once this replica's present reign is over, and always but with RoleLeads.
+	Reign context.Context
+}
+
+// Candidate is this replica in the election.
+type Candidate struct {
+	config  Config
+	elector *leaderelection.LeaderElector
+
+	mu sync.Mutex
+	// reign, until, over and end are the latest reign, its end as far as is known, its context and
+	// what ends that. Guarded by mu.
+	reign int64
+	until time.Time
+	over  context.Context
+	end   context.CancelFunc
+	timer *time.Timer // ends the reign when nothing renews it; guarded by mu
+	// holder is who the lock named last; empty: nobody. Guarded by mu.
+	holder string
+}
+
+// New returns a candidate that does not run yet.
+func New(config Config) (*Candidate, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	c := &Candidate{config: config}
+	c.over, c.end = context.WithCancel(context.Background())
+	c.end() // there is no reign yet
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &watchedLock{Interface: config.Lock, candidate: c}, Name: "berthmaster",
+		LeaseDuration: config.LeaseDuration, RenewDeadline: config.RenewDeadline, RetryPeriod: config.RetryPeriod,
+		ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{
+			// What the elector believes is not used: see the package comment.
+			OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("election: %w", err)
+	}
+	c.elector = elector
+	return c, nil
+}
+
+// Run takes part until ctx ends, and gives leadership up then, before it returns. A replica that
+// lost leadership stands again.
+func (c *Candidate) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		c.elector.Run(ctx)
+	}
+}
+
+// Standing is how things stand now.
+func (c *Candidate) Standing() Standing {
+	now := c.config.Clock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := Standing{Reign: c.over}
+	switch mine := c.config.Lock.Identity(); {
+	case now.Before(c.until):
+		s.Role = RoleLeads
+	case c.holder == mine || c.holder == "" && c.reign > 0:
+		s.Role = RoleLapsed
+	case c.holder != "":
+		leader, err := ParseIdentity(c.holder)
+		if err == nil {
+			s.Role, s.Leader = RoleFollows, leader
+		}
+	}
+	return s
+}
+
+// renewed takes note of a renewal that was sent then and has been answered now.
+func (c *Candidate) renewed(sent, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.holder = c.config.Lock.Identity()
+	until := sent.Add(c.config.RenewDeadline)
+	if !now.Before(until) {
+		return // too late to mean anything
+	}
+	if !now.Before(c.until) {
+		c.end()
+		c.reign++
+		c.over, c.end = context.WithCancel(context.Background())
+	}
+	c.until = until
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.timer = time.AfterFunc(until.Sub(now), c.expire)
+	c.config.Authority.LeadUntil(c.reign, until)
+}
+
+// expire ends the reign if nothing has renewed it.
+func (c *Candidate) expire() {
+	now := c.config.Clock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Before(c.until) {
+		return
+	}
+	c.end()
+}
+
+// resign ends authority at once.
+func (c *Candidate) resign() {
+	now := c.config.Clock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.end()
+	c.until = now
+	c.config.Authority.LeadUntil(c.reign, now)
+}
+
+// seen takes note of who the lock names. Another holder ends what is left of our reign: it could
+// only take over after our authority had run out.
+func (c *Candidate) seen(holder string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.holder = holder
+}
+
+// watchedLock is the lock, with an eye on what passes through it.
+type watchedLock struct {
+	resourcelock.Interface
+	candidate *Candidate
+}
+
+// Get reads the lock.
+func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil {
+		l.candidate.seen(record.HolderIdentity)
+	}
+	return record, raw, err
+}
+
+// Create makes the lock, held by this replica.
+func (l *watchedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(record, func() error { return l.Interface.Create(ctx, record) })
+}
+
+// Update renews the lock, takes it or gives it up.
+func (l *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(record, func() error { return l.Interface.Update(ctx, record) })
+}
+
+func (l *watchedLock) write(record resourcelock.LeaderElectionRecord, send func() error) error {
+	mine := record.HolderIdentity == l.Identity()
+	if !mine {
+		l.candidate.resign() // before anybody can read that it is given up
+	}
+	sent := l.candidate.config.Clock()
+	if err := send(); err != nil {
+		return err
+	}
+	if mine {
+		l.candidate.renewed(sent, l.candidate.config.Clock())
+	}
+	return nil
+}
