@@ -21,6 +21,7 @@ class APIServer:
         self.spec_fields = spec_fields
         self.lock = threading.Lock()
         self.writes: list[dict[str, Any]] = []
+        self.reads = 0
         self.controller: Callable[[dict[str, Any]], None] = obey
         self.before_write: Callable[[], None] = lambda: None
         self.token = "kube-token"
@@ -104,6 +105,7 @@ class APIServer:
 
             def do_GET(self) -> None:
                 with server.lock:
+                    server.reads += 1
                     self.answer(200, copy.deepcopy(server.object))
 
             def do_PATCH(self) -> None:

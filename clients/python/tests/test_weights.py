@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from apiserver import APIServer, obey
 
@@ -79,8 +80,10 @@ def test_update_waits_until_the_status_is_of_its_own_fence(server: APIServer) ->
 
         task = asyncio.create_task(enter())
         await fencing.wait()
-        reads = asyncio.create_task(asyncio.sleep(1.2))  # more than two looks at the status
-        await asyncio.wait({reads, task}, return_when=asyncio.FIRST_COMPLETED)
+        looks = server.reads + 3
+        with anyio.fail_after(60):
+            while server.reads < looks:
+                await asyncio.sleep(0.01)
         assert not entered.is_set()
         server.controller = obey
         with server.lock:
