@@ -258,6 +258,29 @@ func TestWhatATokenMadeKnownCountsForASenderDeclaredLater(t *testing.T) {
 	}
 }
 
+func TestALapsedRouterTakesOnlyOutcomesThatProveThemselves(t *testing.T) {
+	for outcome, taken := range map[router.Outcome]bool{
+		router.Succeeded: true, router.Aborted: true, router.NotSent: true, router.Rejected: true,
+		router.Cancelled: false, router.Ambiguous: false,
+	} {
+		t.Run(string(outcome), func(t *testing.T) {
+			p := routertest.New(t, routertest.Backends("a"))
+			g := p.Acquire("r", "s")
+			p.Table.LeadUntil(p.Now(), p.Now())
+			if taken {
+				p.Release(g, outcome)
+				return
+			}
+			p.RefuseRelease(g, outcome, router.ErrNoLeader)
+			p.Table.LeadUntil(time.Time{}, p.Now())
+			p.Release(g, outcome)
+			p.Settle(10 * time.Second)
+			p.Table.LeadUntil(p.Now(), p.Now())
+			p.RefuseRelease(g, outcome, router.ErrNoLeader) // not even what it takes for dead
+		})
+	}
+}
+
 func TestAFailureInStatusIsReadBeforeTheFirstGrant(t *testing.T) {
 	p := routertest.New(t, routertest.Backends("a"))
 	tab := router.NewTable("pool", nil, p.Now())
