@@ -155,6 +155,8 @@ type Wire struct {
 	Count map[string][2]int `json:"count,omitempty"`
 	// Order is words that must be in the trace in this order, others between them allowed.
 	Order []string `json:"order,omitempty"`
+	// Apart is how many seconds must lie between the first two of a word, at least.
+	Apart map[string]float64 `json:"apart,omitempty"`
 	// Bodies demand members of the first call's body, by kind of call.
 	Bodies map[string]map[string]any `json:"bodies,omitempty"`
 }

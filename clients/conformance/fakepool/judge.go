@@ -27,6 +27,7 @@ func (p *Pool) Judge(reports []conformance.Report) ([]string, error) {
 	words := p.settled()
 	out = append(out, counts(p.scenario.Wire.Count, words)...)
 	out = append(out, order(p.scenario.Wire.Order, words)...)
+	out = append(out, p.apart(p.scenario.Wire.Apart)...)
 	out = append(out, p.seen.bodies(p.scenario.Wire.Bodies)...)
 	out = append(out, p.seen.laws()...)
 	return out, nil
@@ -70,6 +71,18 @@ func order(demanded, words []string) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("in vain: %s, in the order %v; seen: %v", left[0], demanded, words)}
+}
+
+// apart looks for calls that came too soon. There is no upper bound, since machines may be slow.
+func (p *Pool) apart(demanded map[string]float64) []string {
+	var out []string
+	for word, seconds := range demanded {
+		if gap, ok := p.trace.gap(word); !ok || gap.Seconds() < seconds {
+			out = append(out, fmt.Sprintf("the first two of %s are %v apart, demanded are %g s", word, gap, seconds))
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // bodies compares the first call of a kind. A member that must be absent is demanded as null.

@@ -256,6 +256,21 @@ func TestWhatTheScenarioDemandsIsComplainedAbout(t *testing.T) {
 	}
 }
 
+func TestCallsThatComeTooSoonAreComplainedAbout(t *testing.T) {
+	began := time.Now()
+	p := &Pool{trace: newTrace()}
+	p.trace.words = []string{"acquire", "renew", "acquire+token"}
+	p.trace.times = []time.Time{began, began, began.Add(time.Second)}
+	for seconds, want := range map[float64]int{0.9: 0, 1.1: 1} {
+		if got := p.apart(map[string]float64{"acquire": seconds}); len(got) != want {
+			t.Errorf("%g s: %v", seconds, got)
+		}
+	}
+	if got := p.apart(map[string]float64{"renew": 0}); len(got) != 1 {
+		t.Errorf("one alone: %v", got)
+	}
+}
+
 func TestRepliesAreCutWhereTheScriptCutsThem(t *testing.T) {
 	at, all := 10, len(encode(conformance.Reply{}))
 	back := -1

@@ -16,6 +16,7 @@ const patience = time.Minute
 type trace struct {
 	mu    sync.Mutex
 	words []string      // guarded by mu
+	times []time.Time   // guarded by mu; when each word was added
 	more  chan struct{} // guarded by mu; closed when words grow
 }
 
@@ -25,6 +26,7 @@ func (t *trace) add(word string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.words = append(t.words, word)
+	t.times = append(t.times, time.Now())
 	close(t.more)
 	t.more = make(chan struct{})
 }
@@ -33,6 +35,22 @@ func (t *trace) look() ([]string, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return append([]string(nil), t.words...), t.more
+}
+
+// gap is the time between the first two of a word; false if there are not so many.
+func (t *trace) gap(word string) (time.Duration, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var found []time.Time
+	for i, w := range t.words {
+		if is(w, word) {
+			found = append(found, t.times[i])
+		}
+	}
+	if len(found) < 2 {
+		return 0, false
+	}
+	return found[1].Sub(found[0]), true
 }
 
 // await waits until the trace shows what a pattern asks for, WORD or WORD*N.

@@ -15,6 +15,8 @@ import anyio
 import pytest
 from apiserver import APIServer, obey
 
+from berthmaster.config import PoolConfig
+from berthmaster.errors import ConfigError
 from berthmaster.kube import KubeConfig, KubeError
 from berthmaster.weights import FAILED, UNDER_WAY, Bounds, PoolName, UpdateError, WeightsUpdate, weights_update
 
@@ -249,6 +251,22 @@ def test_kubeconfig_is_read(tmp_path: Path, form: str) -> None:
         KubeConfig.from_file(str(file), "there")
     with pytest.raises(KubeError, match="nowhere"):
         KubeConfig.from_file(str(file), "nowhere")
+
+
+def test_pool_is_configured_from_a_kubeconfig(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    chosen = {**CONFIG, "clusters": [{"name": "c", "cluster": {"server": "https://api"}}]}
+    chosen["contexts"] = [
+        {"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "rl"}},
+        {"name": "bare", "context": {"cluster": "c", "user": "y"}},
+    ]
+    chosen["users"] = [CONFIG["users"][0], {"name": "y", "user": {}}]
+    file.write_text(json.dumps(chosen))
+    got = PoolConfig.from_kubeconfig("http://router", "policy", path=str(file), attempts=2)
+    assert got.router_headers() == {"Authorization": "Bearer t"} and got.attempts == 2
+    assert got.base_url == "http://router/v1alpha1/namespaces/rl/inferencepools/policy"
+    with pytest.raises(ConfigError, match="token"):
+        PoolConfig.from_kubeconfig("http://router", "policy", path=str(file), context="bare")
 
 
 def test_service_account_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,6 +89,20 @@ class PoolConfig:
                 raise ConfigError("namespace", "there is no service account to take it from") from err
         return cls.of(router_url, namespace, name, **{"token_file": str(account / "token"), **options})
 
+    @classmethod
+    def from_kubeconfig(
+        cls, router_url: str, name: str, namespace: str = "", *, path: str = "", context: str = "", **options: object
+    ) -> PoolConfig:
+        """The configuration outside of a cluster: the token of the kubeconfig's user, and the context's
+        namespace unless another is named. The router knows callers by their tokens only."""
+        from .kube import KubeConfig
+
+        kube = KubeConfig.from_file(path, context)
+        if not kube.token and not kube.token_file:
+            raise ConfigError("token", "the kubeconfig's user has none, and the router knows callers by nothing else")
+        secret = {"token": kube.token, "token_file": "" if kube.token else kube.token_file}
+        return cls.of(router_url, namespace or kube.namespace or "default", name, **{**secret, **options})
+
     def router_headers(self) -> dict[str, str]:
         return _bearer(self.token, self.token_file)
 

@@ -40,6 +40,8 @@ class KubeConfig:
     client_cert: str = field(default="", repr=False)
     client_key: str = field(default="", repr=False)
     """Certificate and key of the caller, as PEM; empty: none."""
+    namespace: str = ""
+    """The one that the context or the service account is about; empty: not said."""
 
     @classmethod
     def find(cls) -> KubeConfig:
@@ -56,7 +58,11 @@ class KubeConfig:
         if not host or not ca.exists():
             raise KubeError("this is not a pod with a service account")
         host = f"[{host}]" if ":" in host else host
-        return cls(f"https://{host}:{port}", token_file=str(Path(account) / "token"), ca=ca.read_text())
+        named = Path(account) / "namespace"
+        return cls(
+            f"https://{host}:{port}", token_file=str(Path(account) / "token"), ca=ca.read_text(),
+            namespace=named.read_text().strip() if named.exists() else "",
+        )
 
     @classmethod
     def from_file(cls, path: str = "", context: str = "") -> KubeConfig:
@@ -79,6 +85,7 @@ class KubeConfig:
             ca=_pem(cluster, "certificate-authority", file.parent),
             client_cert=_pem(user, "client-certificate", file.parent),
             client_key=_pem(user, "client-key", file.parent),
+            namespace=chosen.get("namespace", ""),
         )
 
     def headers(self) -> dict[str, str]:
