@@ -31,6 +31,8 @@ type Config struct {
 	BindAddress string
 	// Authorizer guards every call; nil: none, and the server stays on loopback.
 	Authorizer Authorizer
+	// Leadership says which replica answers; nil: this one, the only one there is.
+	Leadership Leadership
 	// Clock is read once or twice per call; nil: time.Now.
 	Clock func() time.Time
 	// Log gets what no caller is told; nil: nothing is logged.

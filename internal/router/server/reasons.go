@@ -46,6 +46,7 @@ func meanings() map[router.Reason]meaning {
 		router.ReasonNoBackend:       {http.StatusServiceUnavailable, "No backend is admissible."},
 		router.ReasonContended:       {http.StatusTooManyRequests, "There is no room for more."},
 		router.ReasonNoLeader:        {http.StatusServiceUnavailable, "No router may answer for the pool now."},
+		ReasonNotLeader:              {http.StatusMisdirectedRequest, "This replica does not lead."},
 		router.ReasonSessionUnknown:  {http.StatusNotFound, "There is no such session."},
 		ReasonForbidden:              {http.StatusForbidden, "The caller may not do this."},
 		ReasonUnauthenticated:        {http.StatusUnauthorized, "The caller is not authenticated."},

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"slices"
@@ -15,6 +16,8 @@ type call struct {
 	table *router.Table
 	// id is the request or session that the path names; empty: none.
 	id string
+	// reign is done once the call is for another replica to answer; nil: it lasts.
+	reign context.Context
 }
 
 // handler serves one kind of call.
@@ -110,8 +113,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve finds the pool and makes the call.
+// serve finds the pool and makes the call, or has the leader make it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, h handler, c *call) {
+	if !s.answersHere(w, r, c) {
+		return
+	}
 	table, ok := s.pools.Get(c.pool)
 	if !ok {
 		s.refuse(w, poolNotFound())

@@ -24,6 +24,8 @@ type Server struct {
 	log         *slog.Logger
 	limits      Limits
 	bindAddress string
+	leadership  Leadership
+	toLeader    *http.Transport
 	crossOrigin *http.CrossOriginProtection
 	meanings    map[router.Reason]meaning
 	byPath      map[string]route
@@ -49,6 +51,10 @@ func New(c Config) (*Server, error) {
 		bindAddress: cmp.Or(c.BindAddress, defaultBindAddress), crossOrigin: http.NewCrossOriginProtection(),
 		meanings: meanings(), forms: newForms(), desks: newDesks(),
 	}
+	if s.leadership = c.Leadership; s.leadership == nil {
+		s.leadership = alone{}
+	}
+	s.toLeader = newLeaderTransport()
 	if s.clock == nil {
 		s.clock = time.Now
 	}
@@ -115,7 +121,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 func (s *Server) HTTPServer() *http.Server {
 	return &http.Server{
 		Handler: s, MaxHeaderBytes: s.limits.HeaderBytes, ReadTimeout: s.limits.Read, WriteTimeout: s.limits.Write,
-		IdleTimeout: s.limits.Idle, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		IdleTimeout: s.limits.Idle, ErrorLog: s.errorLog(),
 	}
 }
 
@@ -137,6 +143,7 @@ func (s *Server) shutdown(ctx context.Context, h *http.Server) error {
 func (s *Server) Close() {
 	s.stop()
 	s.feeds.close()
+	s.toLeader.CloseIdleConnections()
 }
 
 func (s *Server) authorize(r *http.Request, pool router.PoolKey, sender router.SenderName) error {

@@ -68,11 +68,15 @@ func (s *Server) awaitFate(w http.ResponseWriter, r *http.Request, c *call, clai
 
 // waiting returns the context of a call that waits: done when the client hangs up, the pool
 // goes or the server stops. The deadlines for reading and writing, meant for calls that
-// answer at once, are lifted meanwhile. The caller must call done before it answers.
+// answer at once, are lifted meanwhile. It is done, too, when another replica is to answer. The caller must call done before it answers.
 func (s *Server) waiting(w http.ResponseWriter, r *http.Request, c *call) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancel(r.Context())
 	poolGone := context.AfterFunc(c.table.Lifetime(), cancel)
 	stopping := context.AfterFunc(s.stopping, cancel)
+	deposed := func() bool { return true }
+	if c.reign != nil {
+		deposed = context.AfterFunc(c.reign, cancel)
+	}
 	rc := http.NewResponseController(w)
 	// Neither can fail but where there is no connection, as in a test's recorder.
 	_ = rc.SetReadDeadline(time.Time{})
@@ -80,6 +84,7 @@ func (s *Server) waiting(w http.ResponseWriter, r *http.Request, c *call) (ctx c
 	return ctx, func() {
 		poolGone()
 		stopping()
+		deposed()
 		cancel()
 		_ = rc.SetWriteDeadline(time.Now().Add(s.limits.Write))
 	}
@@ -88,13 +93,13 @@ func (s *Server) waiting(w http.ResponseWriter, r *http.Request, c *call) (ctx c
 // cutShort says why waiting ended before its time; nil: it did not, or the client went.
 func (s *Server) cutShort(c *call) error {
 	switch {
+	case c.reign != nil && c.reign.Err() != nil:
+		// It comes first: a replica that is deposed makes new tables, and the pool is not gone.
+		return noLeader("this replica does not lead any more")
 	case c.table.Lifetime().Err() != nil:
 		return poolNotFound()
 	case s.stopping.Err() != nil:
-		return &router.Refusal{
-			Reason: router.ReasonNoLeader, RetryAfter: time.Second,
-			Detail: "this router is stopping: ask again, under the same requestID",
-		}
+		return noLeader("this router is stopping")
 	}
 	return nil
 }

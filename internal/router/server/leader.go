@@ -1,0 +1,126 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"time"
+
+	"github.com/berthmaster/berthmaster/internal/router"
+)
+
+// ForwardedHeader marks a call that a replica has forwarded; its value is of no matter. Such a call
+// is not forwarded again.
+const ForwardedHeader = "Berthmaster-Forwarded"
+
+// ReasonNotLeader: a call was forwarded here by a replica that took this one for the leader.
+const ReasonNotLeader router.Reason = "NotLeader"
+
+// Role is what a replica is to its clients.
+type Role int
+
+// The roles. The zero value is the one that promises nothing.
+const (
+	// RoleNone: nobody is known who may answer.
+	RoleNone Role = iota
+	// RoleAnswers: the calls are for this replica, whose tables know what they may do.
+	RoleAnswers
+	// RoleForwards: another replica leads.
+	RoleForwards
+)
+
+// Standing says who answers calls now.
+type Standing struct {
+	Role Role
+	// Leader is the host:port of the leader's lease API, with RoleForwards.
+	Leader string
+	// Reign is done once it is for another to answer; calls that wait end then. Nil: it lasts.
+	Reign context.Context
+}
+
+// Leadership knows who leads.
+type Leadership interface {
+	// Standing is how things stand now. It is asked for every call.
+	Standing() Standing
+}
+
+// alone is the leadership of the only replica there is.
+type alone struct{}
+
+func (alone) Standing() Standing { return Standing{Role: RoleAnswers} }
+
+// answersHere reports whether the call is for this replica. If not it has been answered: by the
+// leader, to whom it was forwarded once, or with a refusal.
+func (s *Server) answersHere(w http.ResponseWriter, r *http.Request, c *call) bool {
+	standing := s.leadership.Standing()
+	forwarded := r.Header.Get(ForwardedHeader) != ""
+	switch {
+	case standing.Role == RoleAnswers:
+		c.reign = standing.Reign
+		return true
+	case forwarded:
+		s.refuse(w, &router.Refusal{
+			Reason: ReasonNotLeader, RetryAfter: time.Second,
+			Detail: "a replica forwarded this call to one that does not lead: ask again, under the same requestID",
+		})
+	case standing.Role == RoleForwards:
+		s.forward(w, r, standing.Leader)
+	case standing.Role == RoleNone:
+		s.refuse(w, noLeader("no replica is known to lead"))
+	}
+	return false
+}
+
+func noLeader(detail string) *router.Refusal {
+	return &router.Refusal{Reason: router.ReasonNoLeader, RetryAfter: time.Second, Detail: detail + ": ask again, under the same requestID"}
+}
+
+// forward has the leader answer. The call ends with its client or with this server; how long it may
+// wait is for the leader to bound.
+func (s *Server) forward(w http.ResponseWriter, r *http.Request, leader string) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.stopping, cancel)()
+	rc := http.NewResponseController(w)
+	// Neither can fail but where there is no connection, as in a test's recorder.
+	_ = rc.SetReadDeadline(time.Time{})
+	_ = rc.SetWriteDeadline(time.Time{})
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(&url.URL{Scheme: "http", Host: leader})
+			p.Out.Host = r.Host
+			p.Out.Header.Set(ForwardedHeader, "1")
+		},
+		Transport: s.toLeader, FlushInterval: -1,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { s.forwardFailed(w, leader, err) },
+		ErrorLog:     s.errorLog(),
+	}
+	proxy.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// newLeaderTransport carries forwarded calls. It asks no proxy of the environment: the leader is a
+// neighbour.
+func newLeaderTransport() *http.Transport {
+	const dial, idle = 5 * time.Second, 30 * time.Second
+	return &http.Transport{
+		DialContext: (&net.Dialer{Timeout: dial}).DialContext, MaxIdleConnsPerHost: 256, IdleConnTimeout: idle,
+		DisableCompression: true,
+	}
+}
+
+// errorLog is where the standard library complains.
+func (s *Server) errorLog() *log.Logger { return slog.NewLogLogger(s.log.Handler(), slog.LevelWarn) }
+
+// forwardFailed answers a call that the leader did not: it may have taken it or not, which is why
+// every call may be made again.
+func (s *Server) forwardFailed(w http.ResponseWriter, leader string, err error) {
+	if !errors.Is(err, context.Canceled) {
+		s.log.Warn("lease API: the leader did not answer", "leader", leader, "error", err)
+	}
+	s.refuse(w, noLeader("the leader did not answer"))
+}
