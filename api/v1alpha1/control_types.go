@@ -1,5 +1,17 @@
 package v1alpha1
 
+// Leasing says whether new leases are granted.
+//
+// +kubebuilder:validation:Enum=Open;Held
+type Leasing string
+
+const (
+	// LeasingOpen grants leases.
+	LeasingOpen Leasing = "Open"
+	// LeasingHeld grants none, to any sender; waiting clients wait.
+	LeasingHeld Leasing = "Held"
+)
+
 // DrainSpec takes one backend out of service without disturbing what runs on it.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.onDeadline) || has(self.deadlineSeconds)",message="spec.drain.deadlineSeconds must be set with onDeadline"

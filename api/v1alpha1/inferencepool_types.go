@@ -53,6 +53,11 @@ type InferencePoolSpec struct {
 	// +required
 	Backends BackendsSpec `json:"backends"`
 
+	// leasing says whether new leases are granted. While it is Held waiting clients wait, what runs
+	// goes on and may be renewed and released, and no session grows old. Empty: Open.
+	// +optional
+	Leasing Leasing `json:"leasing,omitempty"`
+
 	// routing says how a session without a home gets one. Empty: LeastOutstanding with the default
 	// affinity. A change applies to the next assignment.
 	// +optional

@@ -2,9 +2,26 @@ package v1alpha1
 
 // RoutingSpec says how a session without a home gets one.
 type RoutingSpec struct {
-	// policy orders the backends that may take a session. Empty: LeastOutstanding.
+	// policy orders the backends that may take a session. Empty: LeastOutstanding. A change moves no
+	// session that has a home.
 	// +optional
 	Policy RoutingPolicy `json:"policy,omitempty"`
+
+	// groupSlackPercent lets a session join the backend of its siblings, those of the same group,
+	// while the load per capacity there is at most this many percent above the least. Empty or 0:
+	// groups are not looked at. A change applies to the next session without a home.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	GroupSlackPercent int32 `json:"groupSlackPercent,omitempty"`
+
+	// admissionPercent limits what is counted on each backend, in percent of its capacity; what has
+	// no room waits for its turn, or is refused as Contended. A backend with nothing counted takes a
+	// request of any size. Empty or 0: no limit. Lowering it revokes nothing.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	AdmissionPercent int32 `json:"admissionPercent,omitempty"`
 
 	// affinity says how long a session keeps its home. Empty: all defaults.
 	// +optional
@@ -13,29 +30,22 @@ type RoutingSpec struct {
 
 // RoutingPolicy orders the backends that may take a session.
 //
-// +kubebuilder:validation:Enum=LeastOutstanding
+// +kubebuilder:validation:Enum=LeastOutstanding;LeastSessions;RoundRobin;ConsistentHash
 type RoutingPolicy string
 
-// PolicyLeastOutstanding chooses the least outstanding executions per capacity, then the fewest
-// resident sessions per capacity, then the least recently chosen.
-const PolicyLeastOutstanding RoutingPolicy = "LeastOutstanding"
-
-// AffinitySpec bounds how long and how many sessions are remembered.
-type AffinitySpec struct {
-	// idleTimeoutSeconds is the time, in seconds, after which a session without a lease is
-	// forgotten. Empty: 7200.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=604800
-	IdleTimeoutSeconds int32 `json:"idleTimeoutSeconds,omitempty"`
-
-	// maxSessions is how many sessions the router remembers; beyond it new sessions are served
-	// without affinity, and counted as such. Empty: 1000000.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=10000000
-	MaxSessions int32 `json:"maxSessions,omitempty"`
-}
+const (
+	// PolicyLeastOutstanding chooses the least outstanding executions per capacity, then the fewest
+	// resident sessions per capacity, then the least recently chosen.
+	PolicyLeastOutstanding RoutingPolicy = "LeastOutstanding"
+	// PolicyLeastSessions chooses the fewest resident sessions per capacity, then as
+	// PolicyLeastOutstanding does.
+	PolicyLeastSessions RoutingPolicy = "LeastSessions"
+	// PolicyRoundRobin chooses the least recently chosen.
+	PolicyRoundRobin RoutingPolicy = "RoundRobin"
+	// PolicyConsistentHash chooses by a hash of the session's id, among the backends that are not
+	// much busier than the mean.
+	PolicyConsistentHash RoutingPolicy = "ConsistentHash"
+)
 
 // LeasesSpec bounds the life of leases.
 //

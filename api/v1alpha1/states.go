@@ -86,11 +86,14 @@ const (
 // Condition types of a pool. A condition counts only if its observedGeneration is at least the
 // generation that the reader's own write returned.
 const (
-	// ConditionReady is true when leases can be granted: there is a term, the pool has not failed
-	// and a backend serves.
+	// ConditionReady is true when leases can be granted: there is a term, the pool has not failed,
+	// leasing is not held and a backend serves.
 	ConditionReady = "Ready"
 	// ConditionBackendsAvailable is true when at least one backend serves.
 	ConditionBackendsAvailable = "BackendsAvailable"
+	// ConditionHeld is true when leasing is held and nothing can be running: no execution is counted
+	// on any backend, and none has unknown load.
+	ConditionHeld = "Held"
 	// ConditionDraining is true while a drain is going on that has not ended.
 	ConditionDraining = "Draining"
 	// ConditionSendersFenced is true when at least one sender is to be fenced and nothing of any
@@ -116,6 +119,16 @@ const (
 	ReasonAllServing = "AllServing"
 	// ReasonSomeServing surfaces when some backends serve and some do not.
 	ReasonSomeServing = "SomeServing"
+	// ReasonLeasingOpen surfaces when leases are granted.
+	ReasonLeasingOpen = "LeasingOpen"
+	// ReasonHolding surfaces while leasing is to be held and executions are counted, or the router
+	// has not been told yet.
+	ReasonHolding = "Holding"
+	// ReasonLoadUnknown surfaces while leasing is held, nothing is counted and executions of an
+	// earlier term or pool may be running.
+	ReasonLoadUnknown = "LoadUnknown"
+	// ReasonLeasingHeld surfaces when leasing is held; under Held, when nothing can be running.
+	ReasonLeasingHeld = "LeasingHeld"
 	// ReasonNotDraining surfaces when nothing is to be drained.
 	ReasonNotDraining = "NotDraining"
 	// ReasonDrainsInProgress surfaces while something runs or may run on a draining backend.

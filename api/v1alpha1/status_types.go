@@ -59,7 +59,7 @@ type InferencePoolStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	Backends []BackendStatus `json:"backends,omitempty"`
 
-	// conditions are Ready, BackendsAvailable, Draining, SendersFenced and Failed.
+	// conditions are Ready, BackendsAvailable, Held, Draining, SendersFenced and Failed.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
