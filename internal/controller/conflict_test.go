@@ -39,8 +39,14 @@ var _ = Describe("an engine that two pools claim", func() {
 			}
 			return younger.Status.Backends[0].State
 		}
-		Eventually(state).Should(Equal(v1alpha1.BackendPending))
-		Expect(younger.Status.Backends[0].Reason).To(Equal(v1alpha1.ReasonBackendConflict))
+		reason := func() v1alpha1.BackendReason {
+			if state() == "" {
+				return ""
+			}
+			return younger.Status.Backends[0].Reason
+		}
+		Eventually(reason).Should(Equal(v1alpha1.ReasonBackendConflict))
+		Expect(younger.Status.Backends[0].State).To(Equal(v1alpha1.BackendPending))
 		Expect(h.pool(ctx).Status.Summary.Serving).To(BeEquivalentTo(1))
 
 		Expect(admin.Delete(ctx, first)).To(Succeed())
