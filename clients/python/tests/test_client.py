@@ -213,6 +213,16 @@ def test_stream_that_breaks_raises_from_the_iteration(fakepool: str) -> None:
         assert broken.value.fate is bm.Fate.DEAD and broken.value.may_repeat
 
 
+def test_fate_that_takes_longer_than_a_call_is_waited_for(fakepool: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("berthmaster.lease.MAX_POLL", 0.2)
+    hangs: dict[str, Any] = {"release": [{"times": 3, "fault": "hang"}, {"times": -1, "fields": {"fate": "Dead"}}]}
+    broken = {"a": {"replies": [{"raw": "", "then": "close"}]}}
+    with judged(fakepool, scenario(router=hangs, engines=broken), "Ambiguous") as run:
+        with bm.SyncPool(run.config(call_timeout=0.3, retry_for=0.3)) as pool, pytest.raises(bm.Ambiguous) as cut:
+            pool.session("session-1", **SESSION).generate([1])
+        assert cut.value.fate is bm.Fate.DEAD and cut.value.release_error is None
+
+
 def test_many_turns_at_once_keep_apart(fakepool: str) -> None:
     with judged(fakepool, scenario(grants=grant(ttl=1), engines={"a": {"replies": [{"times": -1, "delaySeconds": 0.4}]}})) as run:
 

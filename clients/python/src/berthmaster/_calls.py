@@ -25,6 +25,10 @@ class Lost(BerthmasterError):
     """One call got no answer that could be used: nobody knows what the router makes of it."""
 
 
+class TimedOut(Lost):
+    """The router took too long."""
+
+
 def unanswered(err: BaseException) -> bool:
     """Whether an error leaves open what the router makes of the call, which may then be repeated."""
     if not isinstance(err, Problem):
@@ -83,7 +87,9 @@ class Router:
             # Not asyncio.wait_for, which before Python 3.12 loses a cancellation that comes with the answer.
             with anyio.fail_after(self._config.call_timeout + patience):
                 response = await self._http().send(request)
-        except (httpx.HTTPError, TimeoutError) as err:
+        except TimeoutError as err:
+            raise TimedOut(f"{method} {path}: there was no answer in time") from err
+        except httpx.HTTPError as err:
             raise Lost(f"{method} {path}: {type(err).__name__}: {err}") from err
         return _understand(response)
 
@@ -110,7 +116,7 @@ class Router:
                 last = err
                 wait = max(wait, err.retry_after) if isinstance(err, Problem) else wait
             except TimeoutError:
-                last = Lost(f"{method} {path}: there was no answer in time")
+                last = TimedOut(f"{method} {path}: there was no answer in time")
             left = until - time.monotonic()
             if left > 0:
                 await rest(min(wait, left))

@@ -9,7 +9,7 @@ import time
 from typing import Any
 from urllib.parse import quote
 
-from ._calls import FIRST_WAIT, Lost, rest, unanswered
+from ._calls import FIRST_WAIT, Lost, TimedOut, rest, unanswered
 from ._office import Office
 from .errors import Contended, Fenced, Held, NoBackend, NotALease, Problem, Unanswered
 from .wire import Backend, Ending, Fate, LeaseRequest, Outcome, PoolState, Report
@@ -120,10 +120,11 @@ class Lease:
                 "POST", lease_path(self.request_id, "release"), report.body(self.token),
                 patience=MAX_POLL if ambiguous else 0.0,
             )
-        except Contended:
-            if not ambiguous:
-                raise
-            return Ending(report.outcome, Fate.PENDING)  # it is recorded, but there is no room to wait
+        except (Contended, Unanswered) as err:
+            # The router has taken note, but there is no room to wait there, or it takes long to find out.
+            if ambiguous and (isinstance(err, Contended) or isinstance(err.__cause__, TimedOut)):
+                return Ending(report.outcome, Fate.PENDING)
+            raise
         with self._lock:
             self._mixed = self._mixed or bool(members.get("mixed"))
             return Ending(report.outcome, Fate.read(members.get("fate")), self._mixed)
