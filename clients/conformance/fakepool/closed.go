@@ -14,7 +14,12 @@ func (r reservation) Close() error { return syscall.Close(r.socket) }
 // closedPort finds an address at which connections are refused, and keeps it so: it is bound, and
 // nobody listens.
 func closedPort() (string, io.Closer, error) {
-	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	syscall.ForkLock.RLock() // between the two calls nobody may fork
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(socket)
+	}
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		return "", nil, fmt.Errorf("open a socket: %w", err)
 	}
