@@ -166,15 +166,16 @@ func (s *state) place(r *Request, now instant) (Grant, error) {
 	}
 	switch {
 	case v == nil:
+		s.chosen(home)
 	case v.home != home:
 		s.joinGroup(v, r.Group)
 		s.moveHome(v, home, c, now)
+		s.chosen(home)
 	case v.active == 0:
 		v.published = s.publications // the turn boundary at which Reset may move it has passed
 	}
 	l := &lease{id: r.ID, who: r.identity(), rid: s.newRID(), session: v, version: s.versionAt(home), term: s.term, place: -1}
 	s.enter(l, home, now)
-	s.chosen(home)
 	s.totals.Grants++
 	return s.grant(l), nil
 }

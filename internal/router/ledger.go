@@ -87,7 +87,7 @@ func (s *state) resident(b *backend, by int64) {
 	}
 }
 
-// chosen notes that b was the latest choice, the last tie-break of R1.
+// chosen notes that b was the latest choice, the last tie-break of R1. A turn at home is none.
 func (s *state) chosen(b *backend) {
 	s.choices++
 	b.lastChosen = s.choices

@@ -93,6 +93,24 @@ func TestTiesBeyondThatGoToTheLeastRecentlyChosen(t *testing.T) {
 	}
 }
 
+func TestATurnAtHomeIsNoChoice(t *testing.T) {
+	p := routertest.New(t, routertest.Backends("a", "b", "c"))
+	p.Change(func(f *router.Fleet) { f.Config.Policy = router.RoundRobin })
+	first := p.Acquire("r0", "settled")
+	p.Release(first, router.Succeeded)
+	var turns []router.BackendName
+	for i := range 6 {
+		p.Release(p.Acquire(router.RequestID(fmt.Sprint("home", i)), "settled"), router.Succeeded)
+		id := fmt.Sprint("new", i)
+		turns = append(turns, p.Acquire(router.RequestID(id), router.SessionID(id)).Claim.Backend)
+	}
+	for i, b := range turns {
+		if i >= 3 && b != turns[i-3] || i < 3 && b == first.Claim.Backend && i != 2 {
+			t.Fatalf("after %s, new sessions went to %v: not in turn", first.Claim.Backend, turns)
+		}
+	}
+}
+
 func TestUnequalBackendsFillInProportion(t *testing.T) {
 	names := make([]router.BackendName, 16)
 	capacities := make([]int64, 16)
