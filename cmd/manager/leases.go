@@ -36,13 +36,9 @@ type leaseAPI struct {
 	answers    atomic.Bool
 }
 
-func newLeaseAPI(manager ctrl.Manager, pools *router.Pools, o *options, poolsKnown func(context.Context) error) (*leaseAPI, error) {
-	keys, err := o.tokenKeys()
-	if err != nil {
-		return nil, err
-	}
+func newLeaseAPI(manager ctrl.Manager, pools *router.Pools, o *options, keys server.Keys, leadership server.Leadership, poolsKnown func(context.Context) error) (*leaseAPI, error) {
 	api, err := server.New(server.Config{
-		Pools: pools, Keys: keys, BindAddress: o.leaseAddress,
+		Pools: pools, Keys: keys, BindAddress: o.leaseAddress, Leadership: leadership,
 		Log: slog.New(logr.ToSlogHandler(manager.GetLogger().WithName("leases"))),
 	})
 	if err != nil {
@@ -58,7 +54,9 @@ func newLeaseAPI(manager ctrl.Manager, pools *router.Pools, o *options, poolsKno
 // ServeHTTP gives a call to the proxy if its path is the proxy's, else to the lease API.
 func (l *leaseAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if proxy.Matches(r.URL.Path) {
-		l.proxy.ServeHTTP(w, r)
+		if l.leases.AnswersHere(w, r) {
+			l.proxy.ServeHTTP(w, r)
+		}
 		return
 	}
 	l.leases.ServeHTTP(w, r)

@@ -20,6 +20,8 @@ type options struct {
 	probeAddress   string
 	namespace      string
 	tokenKeyFile   string
+	tokenKeySecret string
+	election       electionOptions
 	logging        zap.Options
 }
 
@@ -35,6 +37,9 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"the one namespace whose pools and pods are looked at; empty: all")
 	flags.StringVar(&o.tokenKeyFile, "token-key-file", "",
 		"a file of at least 32 bytes that lease tokens are signed with, so that they survive a restart; empty: a random key for the life of the process")
+	flags.StringVar(&o.tokenKeySecret, "token-key-secret", "",
+		"name of the Secret, in the manager's namespace, with the keys of lease tokens; made on first start; replicas share it")
+	o.election.bind(flags)
 	o.logging.BindFlags(flags)
 }
 
@@ -45,6 +50,10 @@ func (o *options) validate(arguments []string) error {
 		return fmt.Errorf("unexpected argument %q: the manager takes flags only", arguments[0])
 	case o.leaseAddress == "":
 		return errors.New("--lease-bind-address is empty")
+	case o.tokenKeyFile != "" && o.tokenKeySecret != "":
+		return errors.New("--token-key-file and --token-key-secret exclude each other")
+	case o.election.elect && o.tokenKeyFile == "" && o.tokenKeySecret == "":
+		return errors.New("--leader-elect needs --token-key-secret or --token-key-file: replicas must know each other's tokens")
 	}
 	return nil
 }

@@ -41,20 +41,33 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 			settler.Run(ctx, table, settler.Config{Transport: engines})
 		},
 		Events: manager.GetEventRecorder("berthmaster"), Clock: clock.RealClock{},
+		Election: o.election.electionOf(),
 	})
 	defer probes.Close()
 	defer reconciler.Close()
 	if err := reconciler.SetupWithManager(manager); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
-	leases, err := newLeaseAPI(manager, pools, o, reconciler.AwaitPools)
+	clients, err := electionClients(cluster, o)
+	if err != nil {
+		return err
+	}
+	self, err := newReplica(clients, o, reconciler)
+	if err != nil {
+		return err
+	}
+	keys, follow, err := o.keys(ctx, clients)
+	if err != nil {
+		return err
+	}
+	leases, err := newLeaseAPI(manager, pools, o, keys, self.leadership(), reconciler.AwaitPools)
 	if err != nil {
 		return err
 	}
 	if err := leases.addTo(manager); err != nil {
 		return err
 	}
-	if err := manager.Start(ctx); err != nil {
+	if err := self.run(ctx, manager, func(ctx context.Context) { follow(ctx, leases.leases) }); err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
 	return nil

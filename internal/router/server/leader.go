@@ -76,6 +76,12 @@ func (s *Server) answersHere(w http.ResponseWriter, r *http.Request, c *call) bo
 	return false
 }
 
+// AnswersHere reports whether a call that is not of the lease API, but of a data path beside it, is
+// for this replica. If not it has been answered, as one of the lease API would have been.
+func (s *Server) AnswersHere(w http.ResponseWriter, r *http.Request) bool {
+	return s.answersHere(w, r, &call{})
+}
+
 func noLeader(detail string) *router.Refusal {
 	return &router.Refusal{Reason: router.ReasonNoLeader, RetryAfter: time.Second, Detail: detail + ": ask again, under the same requestID"}
 }
