@@ -124,10 +124,12 @@ func (t *Table) AcquireWait(ctx context.Context, r Request, clock func() time.Ti
 	}
 	select {
 	case <-w.done:
-		return w.grant, w.err
 	case <-ctx.Done():
+	}
+	if ctx.Err() != nil { // also when both came at once: nobody is there to take the lease
 		return Grant{}, t.giveUpWaiting(w, err, clock())
 	}
+	return w.grant, w.err
 }
 
 func (t *Table) acquireOrQueue(r Request, now time.Time) (*waiter, Grant, error) {

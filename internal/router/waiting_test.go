@@ -344,3 +344,20 @@ func TestWhoeverWaitsUnderAnIDIsToldWhenItIsSpent(t *testing.T) {
 		}
 	})
 }
+
+func TestAClientThatHangsUpAsItIsServedLeavesNoTrace(t *testing.T) {
+	for range 50 { // which of the two is seen first is drawn by chance
+		synctest.Test(t, func(t *testing.T) {
+			p := routertest.New(t, routertest.Backends("a"))
+			p.Change(func(f *router.Fleet) { f.Leasing = router.LeasingHeld })
+			w := newWaiters(p)
+			hangUp := w.wait(p.Request("r1", "s1"))
+			hangUp()
+			p.Change(func(f *router.Fleet) { f.Leasing = router.LeasingOpen })
+			synctest.Wait()
+			if s := p.Snapshot(); len(w.served) > 0 || s.Requests > 0 || s.Backends[0].Outstanding > 0 {
+				t.Fatalf("served %v; %d records, %d outstanding", w.served, s.Requests, s.Backends[0].Outstanding)
+			}
+		})
+	}
+}
