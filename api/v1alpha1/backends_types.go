@@ -42,7 +42,33 @@ type BackendsSpec struct {
 	// Lowering a capacity revokes nothing.
 	// +optional
 	Capacity CapacitySpec `json:"capacity,omitzero"`
+
+	// credentialsSecretRef names a Secret of the pool's namespace with the engines' keys, for the
+	// manager's own calls: api-key, and admin-api-key if they have one of their own for it. White space
+	// around a key is ignored. Empty: the engines ask for none. Another name, and another content, are
+	// used for the calls that follow within seconds. Clients get their keys elsewhere.
+	// +optional
+	CredentialsSecretRef *CredentialsReference `json:"credentialsSecretRef,omitempty"`
 }
+
+// CredentialsReference names a Secret of the pool's namespace.
+type CredentialsReference struct {
+	// name is the Secret's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	Name string `json:"name"`
+}
+
+// The entries of a Secret that spec.backends.credentialsSecretRef names.
+const (
+	// CredentialsAPIKey is the key that opens generation and information.
+	CredentialsAPIKey = "api-key"
+	// CredentialsAdminAPIKey is the key that opens the calls that change an engine, if they have one of
+	// their own.
+	CredentialsAdminAPIKey = "admin-api-key"
+)
 
 // PodSelector chooses pods by label, with the meaning of a Kubernetes label selector; every part
 // must hold.

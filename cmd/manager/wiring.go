@@ -37,8 +37,8 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 			probes = prober.New(sink, prober.Config{})
 			return probes
 		},
-		Settle: func(ctx context.Context, table *router.Table) {
-			settler.Run(ctx, table, settler.Config{Transport: engines})
+		Settle: func(ctx context.Context, table *router.Table, keys sglang.KeySource) {
+			settler.Run(ctx, table, settler.Config{Transport: engines, Keys: keys})
 		},
 		Events: manager.GetEventRecorder("berthmaster"), Clock: clock.RealClock{},
 		Election: o.election.electionOf(),

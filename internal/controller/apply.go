@@ -89,6 +89,7 @@ func (r *Reconciler) leave(ctx context.Context, w *world) {
 		return
 	}
 	r.prober.Forget(string(t.uid))
+	r.keyring.forget(t.uid)
 	for _, other := range r.claims.withdraw(t.uid) {
 		r.wake(ctx, other)
 	}

@@ -29,6 +29,9 @@ func (a account) backends(now time.Time) []v1alpha1.BackendStatus {
 			continue
 		}
 		entry := entryOf(b, seen, a.verdicts[string(b.incarnation)])
+		if a.keysFault != "" && seen != nil && entry.State != v1alpha1.BackendServing && b.unusable == "" {
+			entry.Message = a.keysFault // whatever else the engine's answers look like
+		}
 		was := before[[2]string{entry.Name, entry.Incarnation}]
 		entry.IsolationStartTime = isolationOf(seen, was, now)
 		entry.LastTransitionTime = transitionOf(&entry, was, now)

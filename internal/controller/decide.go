@@ -46,7 +46,7 @@ type plan struct {
 	targets    []prober.Target
 	// berths are the backends, those that a drain names in vain, and the strays.
 	berths []berth
-	// deadline is when the plan changes by itself. Zero: never.
+	// deadline is when to look again although nothing happens. Zero: never.
 	deadline time.Time
 }
 
@@ -95,7 +95,7 @@ func decide(w world, now time.Time) plan {
 	p.planBerths(w, sightings, now)
 	p.planGone(w)
 	p.planFleet(w)
-	p.planDeadline(now)
+	p.planDeadline(w.rereadAt, now)
 	return p
 }
 
@@ -254,8 +254,10 @@ func (p *plan) planGone(w world) {
 	}
 }
 
-// planDeadline finds the next drain that will be late.
-func (p *plan) planDeadline(now time.Time) {
+// planDeadline finds when to look again: at the next drain that will be late, or for keys that may have
+// been rotated.
+func (p *plan) planDeadline(reread, now time.Time) {
+	p.deadline = reread
 	for i := range p.berths {
 		deadline := p.berths[i].drain.deadline
 		if deadline.After(now) && (p.deadline.IsZero() || deadline.Before(p.deadline)) {

@@ -31,9 +31,13 @@ func engineConfig() enginesim.Config {
 }
 
 // startEngine serves a simulated engine on an address until the spec ends or stop is called.
-func startEngine(address string) (engine *enginesim.Server, stop func()) {
+func startEngine(address string, changes ...func(*enginesim.Config)) (engine *enginesim.Server, stop func()) {
 	GinkgoHelper()
-	engine, err := enginesim.New(engineConfig())
+	config := engineConfig()
+	for _, change := range changes {
+		change(&config)
+	}
+	engine, err := enginesim.New(config)
 	Expect(err).NotTo(HaveOccurred())
 	var socket *enginesim.Socket
 	Eventually(func() (err error) { socket, err = engine.Listen(address); return err }).Should(Succeed())

@@ -23,7 +23,7 @@ func (p *plan) planFleet(w world) {
 		member := memberOf(b, fixed, fallback)
 		if b.usable() {
 			p.fleet.Members = append(p.fleet.Members, member)
-			p.planProbe(b, healthOf(&spec.Health))
+			p.planProbe(b, healthOf(&spec.Health), w.keys)
 		}
 		if b.place != placeStray {
 			continue
@@ -51,13 +51,13 @@ func memberOf(b *berth, fixed, fallback int64) router.Member {
 }
 
 // planProbe lets the backend's health be watched.
-func (p *plan) planProbe(b *berth, rule healthRule) {
+func (p *plan) planProbe(b *berth, rule healthRule, keys sglang.KeySource) {
 	base, err := sglang.ParseBaseURL(b.url)
 	if err != nil {
 		return // it has no address yet
 	}
 	p.targets = append(p.targets, prober.Target{
 		Incarnation: string(b.incarnation), URL: base, Period: rule.period, Timeout: rule.timeout,
-		FailureThreshold: rule.threshold, Budget: rule.budget,
+		FailureThreshold: rule.threshold, Budget: rule.budget, Keys: keys,
 	})
 }

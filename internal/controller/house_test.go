@@ -70,8 +70,8 @@ func (h *house) start() {
 			probes = prober.New(sink, prober.Config{})
 			return probes
 		},
-		Settle: func(ctx context.Context, table *router.Table) {
-			settler.Run(ctx, table, settler.Config{Transport: sglang.NewTransport()})
+		Settle: func(ctx context.Context, table *router.Table, keys sglang.KeySource) {
+			settler.Run(ctx, table, settler.Config{Transport: sglang.NewTransport(), Keys: keys})
 		},
 		Events: manager.GetEventRecorder("berthmaster"), Clock: clock.RealClock{},
 	})

@@ -22,6 +22,7 @@ import (
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
 	"github.com/berthmaster/berthmaster/internal/prober"
 	"github.com/berthmaster/berthmaster/internal/router"
+	"github.com/berthmaster/berthmaster/internal/sglang"
 )
 
 // +kubebuilder:rbac:groups=inference.berthmaster.io,resources=inferencepools,verbs=get;list;watch
@@ -60,9 +61,9 @@ type Config struct {
 	// NewProber makes the prober that reports to sink. The reconciler's caller closes it, after the
 	// reconciler.
 	NewProber func(sink prober.Sink) Prober
-	// Settle carries out what a pool's table needs asked of its engines, until ctx ends. It runs in a
-	// goroutine of its own for each pool.
-	Settle func(ctx context.Context, table *router.Table)
+	// Settle carries out what a pool's table needs asked of its engines, with the keys that they have
+	// at the time, until ctx ends. It runs in a goroutine of its own for each pool.
+	Settle func(ctx context.Context, table *router.Table, keys sglang.KeySource)
 	// Election says whether this process has to be elected first; the zero value: it leads.
 	Election Election
 	// Events takes the events.
@@ -81,6 +82,7 @@ type Reconciler struct {
 	tenures    *tenures
 	origins    *origins
 	claims     *claims
+	keyring    *keyring
 	leadership leadership
 	changed    chan event.TypedGenericEvent[types.NamespacedName]
 }
@@ -89,9 +91,12 @@ type Reconciler struct {
 func New(config Config) *Reconciler {
 	r := &Reconciler{
 		client: config.Client, live: config.Live, events: chronicle{config.Events}, clock: config.Clock,
-		leadership: leadership{election: config.Election}, origins: newOrigins(), claims: newClaims(), changed: make(chan event.TypedGenericEvent[types.NamespacedName]),
+		leadership: leadership{election: config.Election}, origins: newOrigins(), claims: newClaims(), keyring: newKeyring(),
+		changed: make(chan event.TypedGenericEvent[types.NamespacedName]),
 	}
-	r.tenures = newTenures(config.Pools, r.wake, config.Settle)
+	r.tenures = newTenures(config.Pools, r.wake, func(ctx context.Context, table *router.Table) {
+		config.Settle(ctx, table, r.keyring.source(types.UID(table.Snapshot(r.clock.Now()).Pool)))
+	})
 	r.prober = config.NewProber(r.tenures)
 	return r
 }

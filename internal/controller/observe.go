@@ -15,6 +15,7 @@ import (
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
 	"github.com/berthmaster/berthmaster/internal/prober"
 	"github.com/berthmaster/berthmaster/internal/router"
+	"github.com/berthmaster/berthmaster/internal/sglang"
 )
 
 // world is all that a decision looks at.
@@ -41,6 +42,11 @@ type world struct {
 	// verdicts are the prober's, by incarnation.
 	verdicts map[string]prober.Observation
 	snapshot router.Snapshot
+	// keys gives the engines' credentials at the time of each call. keysFault says why they are not
+	// what the secret has; rereadAt is when to read it again, and zero if the pool names none.
+	keys      sglang.KeySource
+	keysFault string
+	rereadAt  time.Time
 	// lost are the engines, by canonical host:port, that an older pool claims.
 	lost map[string]struct{}
 	// servedOther reports whether an engine, by its key, served another pool before.
@@ -70,6 +76,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, now 
 	w.old = r.origins.isOld
 	w.servedOther = func(engine string) bool { return r.origins.servedOther(engine, pool.UID) }
 	w.seenIn = r.leadership.reignOf(w.tenure)
+	r.readCredentials(ctx, &w, now)
 	reader := r.readerFor(w.tenure, w.authority, w.reign)
 	if err := r.readPods(ctx, reader, &w); err != nil {
 		return w, err

@@ -32,7 +32,7 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan) (time.Durati
 	before := w.current()
 	a := account{
 		plan: p, snapshot: w.tenure.table.Snapshot(now), verdicts: messagesOf(w), before: &before.Status,
-		generation: w.pool.Generation, spec: &w.pool.Spec,
+		generation: w.pool.Generation, spec: &w.pool.Spec, keysFault: w.keysFault,
 	}
 	status := statusOf(a, now)
 	wait := w.tenure.reportedAt.Add(statusPause).Sub(now)

@@ -21,6 +21,8 @@ type account struct {
 	snapshot router.Snapshot
 	// verdicts are what the prober says to people, by incarnation.
 	verdicts map[string]string
+	// keysFault says why the keys of the engines are not known. Empty: they are.
+	keysFault string
 	// before is the status as it stands.
 	before *v1alpha1.InferencePoolStatus
 	// generation is the generation of the spec that the plan was made from.
@@ -64,6 +66,11 @@ func withFacts(before *v1alpha1.InferencePoolStatus, p *plan, now time.Time) *v1
 		}
 		if isEndpoint {
 			entry.URL = b.url
+		}
+		if entry.DrainStartTime == nil && !b.drain.start.IsZero() {
+			// What the next step begins is said before it, so that a drain that is over at once
+			// was seen to begin.
+			entry.State, entry.Reason, entry.LastTransitionTime = v1alpha1.BackendDraining, b.drain.reason, toTheSecond(now)
 		}
 		entry.DrainStartTime = timeOrNil(b.drain.start)
 	}
