@@ -52,19 +52,22 @@ func (o *electionOptions) bind(flags *flag.FlagSet) {
 }
 
 // leadership adapts the election to the lease API.
-type leadership struct{ candidate *election.Candidate }
+type leadership struct {
+	candidate *election.Candidate
+	self      string
+}
 
 // Standing is how things stand now.
 func (l leadership) Standing() server.Standing {
 	s := l.candidate.Standing()
 	switch s.Role {
 	case election.RoleLeads, election.RoleLapsed:
-		return server.Standing{Role: server.RoleAnswers, Reign: s.Reign}
+		return server.Standing{Role: server.RoleAnswers, Self: l.self, Reign: s.Reign}
 	case election.RoleFollows:
-		return server.Standing{Role: server.RoleForwards, Leader: s.Leader.Address}
+		return server.Standing{Role: server.RoleForwards, Self: l.self, Leader: s.Leader.Address, LeaderID: s.Leader.String()}
 	case election.RoleNone:
 	}
-	return server.Standing{}
+	return server.Standing{Self: l.self}
 }
 
 // newCandidate makes this replica's candidate.

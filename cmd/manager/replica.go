@@ -31,7 +31,7 @@ func (r *replica) leadership() server.Leadership {
 	if r.candidate == nil {
 		return nil
 	}
-	return leadership{r.candidate}
+	return leadership{candidate: r.candidate, self: r.candidate.Identity()}
 }
 
 // run runs the manager until ctx ends. This replica stands for election once its caches are filled,

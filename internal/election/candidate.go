@@ -83,6 +83,9 @@ func (c *Candidate) Run(ctx context.Context) {
 	}
 }
 
+// Identity is who this replica is, in the lock.
+func (c *Candidate) Identity() string { return c.config.Lock.Identity() }
+
 // Standing is how things stand now.
 func (c *Candidate) Standing() Standing {
 	now := c.config.Clock()

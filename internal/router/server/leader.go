@@ -14,9 +14,18 @@ import (
 	"github.com/berthmaster/berthmaster/internal/router"
 )
 
-// ForwardedHeader marks a call that a replica has forwarded; its value is of no matter. Such a call
-// is not forwarded again.
-const ForwardedHeader = "Berthmaster-Forwarded"
+// The headers between replicas.
+const (
+	// ForwardedHeader marks a call that a replica has forwarded; its value is of no matter. Such a
+	// call is not forwarded again.
+	ForwardedHeader = "Berthmaster-Forwarded"
+	// AnsweredByHeader names the replica that answers a marked call: behind the address of a leader
+	// that is gone a stranger may listen, whose answer would look final.
+	AnsweredByHeader = "Berthmaster-Answered-By"
+)
+
+// errStranger is an answer that is not the leader's.
+var errStranger = errors.New("somebody else answers at the leader's address")
 
 // ReasonNotLeader: a call was forwarded here by a replica that took this one for the leader.
 const ReasonNotLeader router.Reason = "NotLeader"
@@ -37,8 +46,10 @@ const (
 // Standing says who answers calls now.
 type Standing struct {
 	Role Role
-	// Leader is the host:port of the leader's lease API, with RoleForwards.
-	Leader string
+	// Self is the identity of this replica.
+	Self string
+	// Leader is the host:port of the leader's lease API and LeaderID its identity, with RoleForwards.
+	Leader, LeaderID string
 	// Reign is done once it is for another to answer; calls that wait end then. Nil: it lasts.
 	Reign context.Context
 }
@@ -59,6 +70,9 @@ func (alone) Standing() Standing { return Standing{Role: RoleAnswers} }
 func (s *Server) answersHere(w http.ResponseWriter, r *http.Request, c *call) bool {
 	standing := s.leadership.Standing()
 	forwarded := r.Header.Get(ForwardedHeader) != ""
+	if forwarded {
+		w.Header().Set(AnsweredByHeader, standing.Self)
+	}
 	switch {
 	case standing.Role == RoleAnswers:
 		c.reign = standing.Reign
@@ -69,7 +83,7 @@ func (s *Server) answersHere(w http.ResponseWriter, r *http.Request, c *call) bo
 			Detail: "a replica forwarded this call to one that does not lead: ask again, under the same requestID",
 		})
 	case standing.Role == RoleForwards:
-		s.forward(w, r, standing.Leader)
+		s.forward(w, r, standing)
 	case standing.Role == RoleNone:
 		s.refuse(w, noLeader("no replica is known to lead"))
 	}
@@ -88,7 +102,8 @@ func noLeader(detail string) *router.Refusal {
 
 // forward has the leader answer. The call ends with its client or with this server; how long it may
 // wait is for the leader to bound.
-func (s *Server) forward(w http.ResponseWriter, r *http.Request, leader string) {
+func (s *Server) forward(w http.ResponseWriter, r *http.Request, standing Standing) {
+	leader := standing.Leader
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
@@ -101,6 +116,13 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, leader string) 
 			p.SetURL(&url.URL{Scheme: "http", Host: leader})
 			p.Out.Host = r.Host
 			p.Out.Header.Set(ForwardedHeader, "1")
+		},
+		ModifyResponse: func(reply *http.Response) error {
+			if reply.Header.Get(AnsweredByHeader) != standing.LeaderID {
+				return errStranger
+			}
+			reply.Header.Del(AnsweredByHeader)
+			return nil
 		},
 		Transport: s.toLeader, FlushInterval: -1,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { s.forwardFailed(w, leader, err) },

@@ -23,7 +23,7 @@ func (s *standings) set(now Standing) { s.now.Store(&now) }
 func replica(t *testing.T, role Role) (*world, *standings) {
 	t.Helper()
 	var lead standings
-	lead.set(Standing{Role: role})
+	lead.set(Standing{Role: role, Self: t.Name()})
 	return newWorld(t, 1, func(c *Config, _ *router.Fleet) { c.Leadership = &lead }), &lead
 }
 
@@ -57,7 +57,7 @@ func post(t *testing.T, w *world, path, body string, marked bool) (int, string) 
 
 // leaderOf is how a follower knows the replica.
 func leaderOf(w *world) Standing {
-	return Standing{Role: RoleForwards, Leader: strings.TrimPrefix(w.base, "http://")}
+	return Standing{Role: RoleForwards, Self: w.t.Name(), Leader: strings.TrimPrefix(w.base, "http://"), LeaderID: w.t.Name()}
 }
 
 func TestAFollowerHasTheLeaderAnswer(t *testing.T) {
@@ -114,5 +114,20 @@ func TestThoseWhoWaitAreSentAwayWhenTheReignEnds(t *testing.T) {
 	end()
 	if reason := <-answered; reason != "NoLeader" {
 		t.Errorf("answered %q, want NoLeader", reason)
+	}
+}
+
+// A pod's address goes to another pod once it is gone.
+func TestTheAnswerOfAStrangerIsNone(t *testing.T) {
+	stranger, _ := replica(t, RoleAnswers)
+	follower, standing := replica(t, RoleNone)
+	to := leaderOf(stranger)
+	to.LeaderID = "the leader that was here"
+	standing.set(to)
+	if code, reason := post(t, follower, "/sessions/none/no-such-path", "", false); code != http.StatusNotFound || reason != "NotFound" {
+		t.Fatalf("a path that no call has: %d %s", code, reason)
+	}
+	if code, reason := post(t, follower, "/leases", `{}`, false); code != http.StatusServiceUnavailable || reason != "NoLeader" {
+		t.Errorf("%d %s, want 503 NoLeader", code, reason)
 	}
 }
