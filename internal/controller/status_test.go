@@ -135,7 +135,7 @@ func TestFactsAreRecordedAndNothingElse(t *testing.T) {
 	want := w.pool.Status.DeepCopy()
 	want.StartSecondsHighWater = 45
 	want.Backends = []v1alpha1.BackendStatus{{
-		Name: "a", Incarnation: string(running("a").incarnation), State: v1alpha1.BackendPending,
+		Name: "a", Incarnation: string(running("a").incarnation), State: v1alpha1.BackendDraining, Reason: v1alpha1.ReasonDrainRequested,
 		DrainStartTime: &metav1.Time{Time: noon}, LastTransitionTime: metav1.Time{Time: noon},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
