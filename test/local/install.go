@@ -85,6 +85,9 @@ func (s *System) ensureNamespace(ctx context.Context, name string) error {
 // startManager runs the real binary as the service account that config/rbac
 // binds, and so with exactly its rights.
 func (s *System) startManager(ctx context.Context) error {
+	if s.config.Replicas > 0 {
+		return s.startReplicas(ctx)
+	}
 	kubeconfig, err := s.managerKubeconfig(ctx)
 	if err != nil {
 		return err

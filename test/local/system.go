@@ -40,6 +40,10 @@ type Config struct {
 	LeaseAddress string
 	// Speed is how much faster than real time the engines run, above 0.
 	Speed float64
+	// Replicas is how many managers share the work behind one address; 0: one, without an election.
+	Replicas int
+	// ReplicaFlags are further flags of each of them.
+	ReplicaFlags []string
 	// Say is told what happens, one line at a time.
 	Say func(line string)
 }
@@ -71,6 +75,7 @@ type System struct {
 	pools     poolClient
 	kubelet   *kubelet
 	manager   *Process
+	front     *front // nil without replicas
 	leases    string // base URL of the lease protocol
 	engines   []*engine
 
@@ -191,6 +196,9 @@ func (s *System) Running() []string { return s.processes.Running() }
 // and the state is removed; logs stay.
 func (s *System) Close() {
 	ctx := context.Background() // the caller's may be over, and stopping is bounded anyway
+	if s.front != nil {
+		s.front.close(ctx)
+	}
 	if s.manager != nil {
 		stop(ctx, 15*time.Second, s.manager)
 	}
