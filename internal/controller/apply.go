@@ -68,9 +68,10 @@ func (r *Reconciler) serving(w *world, p *plan, now time.Time) []step {
 // term for which that comes too late is given up: another may have granted meanwhile, and what this
 // table proves would be wrong.
 func (r *Reconciler) assume(ctx context.Context, w *world) error {
-	err := r.leadership.assume(w.tenure, w.reign, r.clock.Now())
+	now := r.clock.Now()
+	err := r.leadership.assume(w.tenure, w.reign, now)
 	if err != nil && w.standing == standingNew {
-		r.leave(ctx, w)
+		r.tenures.again(ctx, w.tenure, now)
 	}
 	return err
 }
@@ -102,7 +103,7 @@ func (r *Reconciler) yield(ctx context.Context, w *world, now time.Time) {
 		return
 	}
 	if w.election == ElectionAwaited {
-		r.leave(ctx, w) // it follows from now on, with a table that knows nothing
+		r.tenures.again(ctx, w.tenure, now) // it follows from now on, with a table that knows nothing
 		log.FromContext(ctx).Info("follows: the status has a higher term", "ours", w.term, "theirs", w.pool.Status.Term)
 		return
 	}

@@ -153,6 +153,21 @@ func (ts *tenures) enter(ctx context.Context, key types.NamespacedName, uid type
 		return t
 	}
 	ts.leaveLocked(key)
+	return ts.beginLocked(ctx, key, uid, now)
+}
+
+// again ends a tenure and begins another of the same pool, which has a table all along.
+func (ts *tenures) again(ctx context.Context, t *tenure, now time.Time) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.byKey[t.key] == t {
+		t.end()
+		ts.beginLocked(ctx, t.key, t.uid, now)
+	}
+}
+
+// beginLocked begins a tenure for a caller that holds mu.
+func (ts *tenures) beginLocked(ctx context.Context, key types.NamespacedName, uid types.UID, now time.Time) *tenure {
 	t := &tenure{
 		key: key, uid: uid, table: router.NewTable(router.PoolUID(uid), nil, now),
 		ended: map[router.Incarnation]struct{}{}, nudged: make(chan struct{}, 1),

@@ -119,7 +119,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h handler, c *cal
 		return
 	}
 	table, ok := s.pools.Get(c.pool)
-	if !ok {
+	switch {
+	case ok:
+	case c.reign != nil && c.reign.Err() != nil:
+		s.refuse(w, noLeader("this replica does not lead any more")) // what it lacks need not be missing
+		return
+	default:
 		s.refuse(w, poolNotFound())
 		return
 	}
