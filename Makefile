@@ -133,6 +133,11 @@ soak: ## A million leases under bad weather, then a list of abuses.
 	go run ./test/soak
 	go run ./test/soak -abuse
 
+.PHONY: chaos
+chaos: build $(control-plane) ## Take the leader of two managers away under traffic, ROUNDS=100 times.
+	go build -o bin/chaos ./test/chaos
+	bin/chaos -bin bin -assets "$(KUBEBUILDER_ASSETS)" -rounds "$(or $(ROUNDS),100)"
+
 .PHONY: fuzz
 fuzz: ## Every fuzz target, FUZZTIME each.
 	@set -e; grep -rno --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' api client clients cmd internal | \
