@@ -24,19 +24,6 @@ func backendIs(name string, state v1alpha1.BackendState) look {
 	}
 }
 
-// isDraining wants the drain of a backend to have begun, which the status says
-// before anything is done about it.
-func isDraining(name string) look {
-	return func(pool *v1alpha1.InferencePool) error {
-		for _, b := range pool.Status.Backends {
-			if b.Name == name && b.DrainStartTime != nil && b.State != v1alpha1.BackendDrained {
-				return nil
-			}
-		}
-		return describe(pool, name)
-	}
-}
-
 // hasEnded wants no engine process of that life to serve.
 func hasEnded(name, incarnation string) look {
 	return func(pool *v1alpha1.InferencePool) error {

@@ -49,7 +49,8 @@ func (s *Story) Drain(ctx context.Context, name string) error {
 	if err := s.System.Drain(ctx, name); err != nil {
 		return err
 	}
-	mark, err := s.history.After(ctx, mark, name+" to be draining", isDraining(name))
+	// The status says so before anything is done about it, however soon it is over.
+	mark, err := s.history.After(ctx, mark, name+" to be draining", backendIs(name, v1alpha1.BackendDraining))
 	if err != nil {
 		return err
 	}
