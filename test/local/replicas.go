@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -21,13 +22,21 @@ type Replica struct {
 	// Leases is the host:port of its lease API.
 	Leases string
 	ready  string // URL
+	// frozen: it answers no readiness probe, so that a Service passes nothing on to it.
+	frozen atomic.Bool
 }
 
 // Freeze stops the process where it is, until Thaw.
-func (r *Replica) Freeze() error { return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGSTOP) }
+func (r *Replica) Freeze() error {
+	r.frozen.Store(true)
+	return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGSTOP)
+}
 
 // Thaw lets a frozen process go on.
-func (r *Replica) Thaw() error { return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGCONT) }
+func (r *Replica) Thaw() error {
+	r.frozen.Store(false)
+	return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGCONT)
+}
 
 // Quit asks the process to end, and waits until it has.
 func (r *Replica) Quit(ctx context.Context) { stop(ctx, time.Minute, r.Process) }
@@ -166,6 +175,9 @@ func (f *front) dial() (net.Conn, error) {
 	first := f.turn
 	f.mu.Unlock()
 	for i := range list {
+		if list[(first+i)%len(list)].frozen.Load() {
+			continue
+		}
 		dialer := net.Dialer{Timeout: time.Second}
 		if out, err := dialer.DialContext(context.Background(), "tcp", list[(first+i)%len(list)].Leases); err == nil {
 			return out, nil

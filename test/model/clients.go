@@ -96,24 +96,31 @@ func (x exploration) callSteps(s leases, c, m int, add adder) {
 	case clientHolds, clientWaits:
 		x.renew(next, c, m, add)
 	case clientUnsure:
-		if !x.mayGrant(s, m) && x.fault != VouchesLapsed {
-			return // NoLeader
-		}
-		if r.phase == phaseActive {
-			r.phase = phaseHeld
-		}
-		next.grants[me.grant].open = false
-		if r.phase == phaseDead {
-			next.grants[me.grant].dead = true
-			next.clients[c] = anew(me)
-		}
-		add("", "client %d says Ambiguous to manager %d", []any{c, m}, next)
+		x.ambiguous(next, c, m, add)
 	case clientDone:
 		r.phase = phaseEnded
 		next.clients[c].standing = clientStopped
 		add("", "client %d releases to manager %d", []any{c, m}, next)
 	case clientAsks, clientStopped:
 	}
+}
+
+// ambiguous has a client say that it is unsure, and hear Dead where that is known.
+func (x exploration) ambiguous(s leases, c, m int, add adder) {
+	if !x.mayGrant(s, m) && x.fault != VouchesLapsed {
+		return // NoLeader
+	}
+	me := s.clients[c]
+	r := &s.managers[m].records[c][me.attempt]
+	if r.phase == phaseActive {
+		r.phase = phaseHeld
+	}
+	s.grants[me.grant].open = false
+	if r.phase == phaseDead {
+		s.grants[me.grant].dead = true
+		s.clients[c] = anew(me)
+	}
+	add("", "client %d says Ambiguous to manager %d", []any{c, m}, s)
 }
 
 // anew is a client that may make its turn under another id.
@@ -179,10 +186,7 @@ func (x exploration) acquire(s leases, c, m int, add adder) {
 		x.hand(s, c, r.grant, add)
 		return
 	}
-	free := 0
-	for free < maxGrants && s.grants[free].made {
-		free++
-	}
+	free := s.free()
 	if free >= x.bounds.Grants || free == 0 && c > 0 {
 		return // the first grant is that of client 0, on backend 0: whichever it is, call it so
 	}
@@ -197,6 +201,15 @@ func (x exploration) acquire(s leases, c, m int, add adder) {
 		add(broken, "manager %d grants lease %d on backend %d to client %d, who does not hear of it", []any{m, free, b, c}, next)
 		x.hand(next, c, uint8(free), add)
 	}
+}
+
+// free is the first grant that was not made.
+func (s leases) free() int {
+	free := 0
+	for free < maxGrants && s.grants[free].made {
+		free++
+	}
+	return free
 }
 
 // hand lets the client have its lease, which opens the start window.

@@ -58,25 +58,31 @@ func (x exploration) recordSteps(s leases, m int, add adder) {
 func (x exploration) prove(s leases, m int, b uint8, add adder) {
 	man := &s.managers[m]
 	changed := man.unknown[b]
-	for _, g := range s.grants {
-		if g.made && g.backend == b && (g.exec == execRunning || g.open && g.term < man.term && x.fault != IgnoresWindows) {
-			return
-		}
+	if x.busy(s, man.term, b) {
+		return
 	}
-	for c := range man.records {
-		for a := range man.records[c] {
-			r := &man.records[c][a]
-			switch {
-			case s.grants[r.grant].backend != b:
-			case r.phase == phaseHeld, r.phase == phaseAborted && s.grants[r.grant].open:
-				return
-			case r.phase == phaseAborted:
-				r.phase, changed = phaseDead, true
-			}
+	for i := range clients * attempts {
+		r := &man.records[i/attempts][i%attempts]
+		switch {
+		case s.grants[r.grant].backend != b:
+		case r.phase == phaseHeld, r.phase == phaseAborted && s.grants[r.grant].open:
+			return
+		case r.phase == phaseAborted:
+			r.phase, changed = phaseDead, true
 		}
 	}
 	man.unknown[b] = false
 	if changed {
 		add("", "manager %d sees backend %d empty", []any{m, b}, s)
 	}
+}
+
+// busy reports whether something runs on a backend, or may begin there under an earlier term.
+func (x exploration) busy(s leases, term, b uint8) bool {
+	for _, g := range s.grants {
+		if g.made && g.backend == b && (g.exec == execRunning || g.open && g.term < term && x.fault != IgnoresWindows) {
+			return true
+		}
+	}
+	return false
 }

@@ -227,12 +227,20 @@ func (x exploration) termSteps(s leases, i int, add adder) {
 	case m.term > 0 && m.term < s.term:
 		*n = manager{}
 		add("", "manager %d meets a higher term and begins anew", []any{i}, next)
-	case s.authority != uint8(i+1):
-	case m.term == 0 && int(s.term) == x.bounds.Terms:
-	case m.term == 0:
+	case s.authority == uint8(i+1):
+		x.leadSteps(s, i, add)
+	}
+}
+
+// leadSteps are what a manager with authority does to come to grant.
+func (x exploration) leadSteps(s leases, i int, add adder) {
+	m, next := s.managers[i], s
+	n := &next.managers[i]
+	switch {
+	case m.term == 0 && int(s.term) < x.bounds.Terms:
 		n.reads, n.readTerm = s.version+1, s.term
 		add("", "manager %d reads the status", []any{i}, next)
-	case !m.confirmed:
+	case m.term > 0 && !m.confirmed:
 		n.confirmed = true
 		add("", "manager %d sees its term stand", []any{i}, next)
 	}
