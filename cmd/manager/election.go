@@ -64,7 +64,7 @@ func (l leadership) Standing() server.Standing {
 	case election.RoleLeads, election.RoleLapsed:
 		return server.Standing{Role: server.RoleAnswers, Self: l.self, Reign: s.Reign}
 	case election.RoleFollows:
-		return server.Standing{Role: server.RoleForwards, Self: l.self, Leader: s.Leader.Address, LeaderID: s.Leader.String()}
+		return server.Standing{Role: server.RoleForwards, Self: l.self, Leader: s.Leader.Address, LeaderID: s.Leader.String(), Reign: s.Reign}
 	case election.RoleNone:
 	}
 	return server.Standing{Self: l.self}

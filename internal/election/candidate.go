@@ -30,7 +30,8 @@ type Standing struct {
 	Role Role
 	// Leader is who leads, with RoleFollows.
 	Leader Identity
-	// Reign is done once this replica's present reign is over, and always but with RoleLeads.
+	// Reign is done once this replica's present reign is over, or, with RoleFollows, once the lock
+	// names another; with the other roles always.
 	Reign context.Context
 }
 
@@ -49,6 +50,9 @@ type Candidate struct {
 	timer *time.Timer // ends the reign when nothing renews it; guarded by mu
 	// holder is who the lock named last; empty: nobody. Guarded by mu.
 	holder string
+	// named is done once holder is another; rename ends it. Guarded by mu.
+	named  context.Context
+	rename context.CancelFunc
 }
 
 // New returns a candidate that does not run yet.
@@ -59,6 +63,7 @@ func New(config Config) (*Candidate, error) {
 	c := &Candidate{config: config}
 	c.over, c.end = context.WithCancel(context.Background())
 	c.end() // there is no reign yet
+	c.named, c.rename = context.WithCancel(context.Background())
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &watchedLock{Interface: config.Lock, candidate: c}, Name: "berthmaster",
 		LeaseDuration: config.LeaseDuration, RenewDeadline: config.RenewDeadline, RetryPeriod: config.RetryPeriod,
@@ -100,7 +105,7 @@ func (c *Candidate) Standing() Standing {
 	case c.holder != "":
 		leader, err := ParseIdentity(c.holder)
 		if err == nil {
-			s.Role, s.Leader = RoleFollows, leader
+			s.Role, s.Leader, s.Reign = RoleFollows, leader, c.named
 		}
 	}
 	return s
@@ -110,7 +115,7 @@ func (c *Candidate) Standing() Standing {
 func (c *Candidate) renewed(sent, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.holder = c.config.Lock.Identity()
+	c.nameLocked(c.config.Lock.Identity())
 	until := sent.Add(c.config.RenewDeadline)
 	if !now.Before(until) {
 		return // too late to mean anything
@@ -154,7 +159,17 @@ func (c *Candidate) resign() {
 func (c *Candidate) seen(holder string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.nameLocked(holder)
+}
+
+// nameLocked notes the holder for a caller that holds mu.
+func (c *Candidate) nameLocked(holder string) {
+	if holder == c.holder {
+		return
+	}
+	c.rename()
 	c.holder = holder
+	c.named, c.rename = context.WithCancel(context.Background())
 }
 
 // watchedLock is the lock, with an eye on what passes through it.

@@ -107,6 +107,10 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, standing Standi
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
+	if standing.Reign != nil {
+		// A leader that stands still would keep its callers for ever.
+		defer context.AfterFunc(standing.Reign, cancel)()
+	}
 	rc := http.NewResponseController(w)
 	// Neither can fail but where there is no connection, as in a test's recorder.
 	_ = rc.SetReadDeadline(time.Time{})
