@@ -49,7 +49,7 @@ func run(ctx context.Context, c local.Config, rounds int, seed uint64) error {
 	if err := x.play(ctx, rounds); err != nil {
 		return err
 	}
-	if err := system.UntilNothingCounted(ctx); err != nil {
+	if err := system.UntilNothingKnownCounted(ctx); err != nil {
 		return err
 	}
 	system.Close()

@@ -70,6 +70,21 @@ func (s *System) UntilNothingCounted(ctx context.Context) error {
 	})
 }
 
+// UntilNothingKnownCounted is UntilNothingCounted after a take-over, when what earlier terms have left
+// stays unknown until a drain or a fence asks.
+func (s *System) UntilNothingKnownCounted(ctx context.Context) error {
+	return until(ctx, statusPatience, "all known counts to be zero", func(ctx context.Context) error {
+		live, err := s.Live(ctx)
+		if err != nil {
+			return err
+		}
+		for i := range live.Backends {
+			live.Backends[i].UnknownLoad = false
+		}
+		return live.counted()
+	})
+}
+
 // counted says what is not zero, or nothing.
 func (l Live) counted() error {
 	var left []string
