@@ -66,8 +66,11 @@ var _ = Describe("a manager that takes a pool over", func() {
 		h.stop()
 		h.start()
 		h.untilTerm(ctx, 2)
-		_, err = h.table().Acquire(request("t", 1), time.Now())
-		Expect(err).To(MatchError(router.ErrPoolFailed))
+		Eventually(func() error { // the term is in status a moment before the router learns of it
+			_, err := h.table().Acquire(request("t", 1), time.Now())
+			Expect(err).To(HaveOccurred())
+			return err
+		}).Should(MatchError(router.ErrPoolFailed))
 		h.untilCondition(ctx, v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonAmbiguousExecution)
 		after := h.pool(ctx).Status.Failure
 		Expect(after.RequestID).To(Equal(before.RequestID))

@@ -3,6 +3,7 @@ package realpool
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 	"github.com/berthmaster/berthmaster/internal/router"
 )
 
-// patience bounds the wait for a pool in which nothing is counted.
+// patience bounds the waits for a pool that serves, and for one in which nothing is counted.
 const patience = time.Minute
 
 // Change is what the pool's spec would say otherwise; empty members leave things as they are.
@@ -94,11 +95,25 @@ func (h *House) Verdict(ctx context.Context, told []execlog.ClientRecord) Verdic
 
 // emptied waits until the router counts nothing; false if it goes on counting.
 func (h *House) emptied(ctx context.Context) bool {
+	return h.until(ctx, func(s router.Snapshot) bool {
+		return !slices.ContainsFunc(s.Backends, func(b router.BackendSnapshot) bool { return b.Outstanding > 0 })
+	})
+}
+
+// serving waits until every engine may be leased: who asks before that finds only the first ones.
+func (h *House) serving(ctx context.Context) bool {
+	return h.until(ctx, func(s router.Snapshot) bool {
+		return !slices.ContainsFunc(s.Backends, func(b router.BackendSnapshot) bool { return !b.Admissible })
+	})
+}
+
+// until waits for something of the router that reigns; false if it does not come.
+func (h *House) until(ctx context.Context, holds func(router.Snapshot) bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	for h.Counted().Outstanding > 0 {
+	for !holds(h.reigning().Snapshot(time.Now())) {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():

@@ -2,6 +2,7 @@ package realpool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -73,6 +74,9 @@ func (h *House) open(faults [][]enginesim.Fault) error {
 		probes.Close()
 	})
 	probes.Set(poolUID, h.targets)
+	if !h.serving(h.life) {
+		return errors.New("not every engine is fit to be leased")
+	}
 	return h.serve()
 }
 
