@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,12 +75,12 @@ func TestTenureOutlivesTheCallThatBeganIt(t *testing.T) {
 
 func TestChangesOfATableWakeItsPoolAtOnceAndThenInMeasure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		woken := 0
+		var woken atomic.Int64 // the pool is woken on a goroutine of its own
 		ts := newTenures(router.NewPools(), func(_ context.Context, key types.NamespacedName) {
 			if key != thePool {
 				t.Errorf("woke %v", key)
 			}
-			woken++
+			woken.Add(1)
 		}, untilDone)
 		defer ts.close()
 		tenure := ts.enter(t.Context(), thePool, "u", time.Now())
@@ -93,21 +94,21 @@ func TestChangesOfATableWakeItsPoolAtOnceAndThenInMeasure(t *testing.T) {
 		}
 		change()
 		synctest.Wait()
-		if woken != 1 {
-			t.Fatalf("woken %d times, want once at once", woken)
+		if woken.Load() != 1 {
+			t.Fatalf("woken %d times, want once at once", woken.Load())
 		}
 		for range 20 {
 			change()
 			synctest.Wait()
 		}
-		if woken != 1 {
-			t.Errorf("woken %d times within the pause, want not again", woken)
+		if woken.Load() != 1 {
+			t.Errorf("woken %d times within the pause, want not again", woken.Load())
 		}
 		pause := time.NewTimer(wakePause)
 		<-pause.C
 		synctest.Wait()
-		if woken != 2 {
-			t.Errorf("woken %d times after the pause, want once more", woken)
+		if woken.Load() != 2 {
+			t.Errorf("woken %d times after the pause, want once more", woken.Load())
 		}
 	})
 }
