@@ -77,6 +77,8 @@ func TestTenMinutesOfAPauseSpendNoBudgetAndThreeRealFailuresDo(t *testing.T) {
 func TestAProbeThatMeetsAPauseHasNoEffect(t *testing.T) {
 	inHouse(t, func(h *house) {
 		e := h.add("b0", enginesim.Config{})
+		h.targets[0].FailureThreshold = 1 // a single answer that counted would show
+		h.apply()
 		pass(10 * time.Second)
 		for range 10 { // wherever in the period the pause begins
 			h.startOfAProbe(e)
