@@ -113,12 +113,12 @@ engine-conformance: ## The claims about SGLang's API, against a server: URL=http
 ##@ Measurements and long runs
 
 .PHONY: bench
-bench: build ## Measure: one line each, "figure NAME VALUE UNIT".
+bench: build $(control-plane) ## Measure: one line each, "figure NAME VALUE UNIT".
 	@set -e; for command in $(sort $(dir $(wildcard test/bench/*/main.go))); do go run ./$$command; done
 	@bin/kubectl-berth simulate --workload all --output figures
 
 .PHONY: bench-report
-bench-report: build ## Measure, and write the tables and plots of docs/performance.md.
+bench-report: build $(control-plane) ## Measure, and write the tables and plots of docs/performance.md.
 	@mkdir -p .cache
 	$(MAKE) --no-print-directory bench > .cache/figures
 	@cat .cache/figures

@@ -102,7 +102,7 @@ func (x *chaos) round(ctx context.Context, number int) error {
 	if err := x.player.AwaitDone(ctx, moment); err != nil {
 		return err
 	}
-	leader, err := x.leader(ctx)
+	leader, err := x.system.Leader(ctx)
 	if err != nil {
 		return err
 	}
@@ -138,25 +138,6 @@ func (x *chaos) strike(ctx context.Context, leader *local.Replica, number int) (
 	}
 	_, err := x.system.StartReplica(ctx)
 	return how, err
-}
-
-// leader finds the replica that the Lease names.
-func (x *chaos) leader(ctx context.Context) (*local.Replica, error) {
-	for {
-		holder, err := x.system.Kubectl().Run(ctx, "-n", "berthmaster-system", "get", "leases.coordination.k8s.io",
-			"berthmaster-manager", "-o", "jsonpath={.spec.holderIdentity}")
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range x.system.Replicas() {
-			if strings.Contains(holder, "_"+r.Leases+"_") {
-				return r, nil
-			}
-		}
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("the Lease names %q, which does not run: %w", holder, ctx.Err())
-		}
-	}
 }
 
 // judge reads what engines and clients wrote down.

@@ -88,8 +88,12 @@ func (s *System) startManager(ctx context.Context) error {
 	if s.config.Replicas > 0 {
 		return s.startReplicas(ctx)
 	}
-	kubeconfig, err := s.managerKubeconfig(ctx)
+	account, err := s.managerConfig(ctx)
 	if err != nil {
+		return err
+	}
+	kubeconfig := filepath.Join(s.state(), "manager.kubeconfig")
+	if err := writeKubeconfig(kubeconfig, account); err != nil {
 		return err
 	}
 	ports, err := freePorts(ctx, 3)
@@ -130,21 +134,20 @@ func (s *System) waitManager(ctx context.Context, url string) error {
 	})
 }
 
-// managerKubeconfig asks for a token of the manager's service account.
-func (s *System) managerKubeconfig(ctx context.Context) (string, error) {
+// managerConfig is how the manager's service account reaches the API server.
+func (s *System) managerConfig(ctx context.Context) (*rest.Config, error) {
 	token, err := s.clients.CoreV1().ServiceAccounts(managerNamespace).CreateToken(ctx, managerAccount,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 			ExpirationSeconds: ptr.To(int64(tokenLife.Seconds())),
 		}}, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("token of the manager's service account: %w", err)
+		return nil, fmt.Errorf("token of the manager's service account: %w", err)
 	}
-	path := filepath.Join(s.state(), "manager.kubeconfig")
-	return path, writeKubeconfig(path, &rest.Config{
+	return &rest.Config{
 		Host:            s.control.Admin.Host,
 		BearerToken:     token.Status.Token,
 		TLSClientConfig: rest.TLSClientConfig{CAData: s.control.Admin.CAData},
-	})
+	}, nil
 }
 
 // probe asks a URL and is content with the status 200.

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"k8s.io/client-go/rest"
 )
 
 // Replica is one manager of several.
@@ -21,7 +24,9 @@ type Replica struct {
 	*Process
 	// Leases is the host:port of its lease API.
 	Leases string
-	ready  string // URL
+	// Link is its way to the API server.
+	Link  *Link
+	ready string // URL
 	// frozen: it answers no readiness probe, so that a Service passes nothing on to it.
 	frozen atomic.Bool
 }
@@ -49,23 +54,44 @@ func (s *System) StartReplica(ctx context.Context, flags ...string) (*Replica, e
 		return nil, err
 	}
 	r := &Replica{Leases: loopback(ports[0]), ready: "http://" + loopback(ports[2]) + "/readyz"}
-	s.front.mu.Lock()
-	number := s.front.started
-	s.front.started++
-	s.front.mu.Unlock()
+	name := "manager-" + strconv.Itoa(s.front.number())
+	kubeconfig, err := s.linked(r, name)
+	if err != nil {
+		return nil, err
+	}
 	r.Process, err = s.processes.Start(Command{
-		Name: "manager-" + strconv.Itoa(number), Path: filepath.Join(s.config.Bin, "manager"),
+		Name: name, Path: filepath.Join(s.config.Bin, "manager"),
 		Args: append([]string{
-			"--kubeconfig=" + filepath.Join(s.state(), "manager.kubeconfig"), "--lease-bind-address=" + r.Leases,
+			"--kubeconfig=" + kubeconfig, "--lease-bind-address=" + r.Leases,
 			"--metrics-bind-address=" + loopback(ports[1]), "--health-probe-bind-address=" + loopback(ports[2]),
 			"--leader-elect", "--token-key-secret=berthmaster-token-key",
 		}, flags...),
 	})
 	if err != nil {
+		r.Link.close()
 		return nil, err
 	}
 	s.front.add(r)
+	go func() {
+		<-r.Done()
+		r.Link.close()
+	}()
 	return r, nil
+}
+
+// linked makes a replica's link, and a kubeconfig that leads over it.
+func (s *System) linked(r *Replica, name string) (string, error) {
+	server, err := url.Parse(s.front.account.Host)
+	if err != nil {
+		return "", fmt.Errorf("address of the API server: %w", err)
+	}
+	if r.Link, err = newLink(server.Host); err != nil {
+		return "", err
+	}
+	account := rest.CopyConfig(s.front.account)
+	account.Host = "https://" + r.Link.Address()
+	path := filepath.Join(s.state(), name+".kubeconfig")
+	return path, writeKubeconfig(path, account)
 }
 
 // UntilReady waits until a replica is ready.
@@ -75,7 +101,8 @@ func (s *System) UntilReady(ctx context.Context, r *Replica) error {
 
 // startReplicas starts as many managers as were asked for, all at once, behind one address.
 func (s *System) startReplicas(ctx context.Context) error {
-	if _, err := s.managerKubeconfig(ctx); err != nil {
+	account, err := s.managerConfig(ctx)
+	if err != nil {
 		return err
 	}
 	var lc net.ListenConfig
@@ -83,7 +110,7 @@ func (s *System) startReplicas(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("address of the replicas: %w", err)
 	}
-	s.front = &front{listener: listener}
+	s.front = &front{listener: listener, account: account}
 	s.leases = "http://" + listener.Addr().String()
 	go s.front.serve()
 	var replicas []*Replica
@@ -110,11 +137,21 @@ func (s *System) Replicas() []*Replica { return s.front.alive() }
 // turn.
 type front struct {
 	listener net.Listener
+	// account is how the managers' account reaches the API server.
+	account *rest.Config
 
 	mu       sync.Mutex
 	replicas []*Replica // guarded by mu
 	started  int        // guarded by mu
 	turn     int        // guarded by mu
+}
+
+// number counts the replicas that were ever started.
+func (f *front) number() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.started++
+	return f.started - 1
 }
 
 func (f *front) add(r *Replica) {
@@ -192,6 +229,7 @@ func (f *front) close(ctx context.Context) {
 	var list []*Process
 	for _, r := range f.alive() {
 		_ = r.Thaw()
+		r.Link.Heal()
 		list = append(list, r.Process)
 	}
 	stop(ctx, 15*time.Second, list...)
