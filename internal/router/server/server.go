@@ -35,6 +35,7 @@ type Server struct {
 	tokens   atomic.Pointer[tokens]
 	waiters  *crowd
 	watchers *crowd
+	listings *crowd
 	feeds    *feeds
 	// stopping is done once no call may wait any longer.
 	stopping context.Context
@@ -64,6 +65,7 @@ func New(c Config) (*Server, error) {
 	s.waiters = newCrowd(s.limits.WaitersPerPool)
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.watchers = newCrowd(s.limits.WatchersPerPool)
+	s.listings = newCrowd(listingsPerPool)
 	s.feeds = newFeeds(s.limits, s.clock)
 	s.byPath = s.routes()
 	return s, s.Rotate(c.Keys)
