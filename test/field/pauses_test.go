@@ -81,9 +81,10 @@ func TestAProbeThatMeetsAPauseHasNoEffect(t *testing.T) {
 		h.apply()
 		pass(10 * time.Second)
 		for range 10 { // wherever in the period the pause begins
+			h.fault("b0", `{"kind":"status","status":503,"when":"after","paths":["/health"],"count":1}`)
 			h.startOfAProbe(e)
 			h.pause("b0")
-			pass(19 * time.Second) // the probe's answer is due in the second after the resume
+			pass(19 * time.Second) // the probe's answer comes in the second after the resume
 			h.resume("b0")
 			for range 30 {
 				pass(time.Second)
