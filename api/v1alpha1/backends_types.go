@@ -8,6 +8,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="!has(self.selector) || has(self.port)",message="spec.backends.port must be set with selector"
 // +kubebuilder:validation:XValidation:rule="has(self.selector) || !has(self.port)",message="spec.backends.port may be set with selector only; an endpoint has its port in its url"
 // +kubebuilder:validation:XValidation:rule="has(self.selector) || !has(self.container)",message="spec.backends.container may be set with selector only"
+// +kubebuilder:validation:XValidation:rule="has(self.selector) || !has(self.onCordon)",message="spec.backends.onCordon may be set with selector only"
 type BackendsSpec struct {
 	// selector chooses pods of the pool's own namespace by label; each matching pod is one
 	// backend, named like the pod. Of an engine that spans several pods only the serving one may
@@ -27,6 +28,13 @@ type BackendsSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Container string `json:"container,omitempty"`
+
+	// onCordon says what becomes of a backend while its pod's node is cordoned (spec.unschedulable of
+	// the node). A node that is deleted counts as cordoned while its pods are there. The drain ends when
+	// the node is uncordoned. It needs a manager that may list and watch nodes, which one of a single
+	// namespace may not. Empty: Ignore.
+	// +optional
+	OnCordon CordonPolicy `json:"onCordon,omitempty"`
 
 	// endpoints names servers that are not pods of this cluster. Changing the url of an entry says
 	// that another engine process now stands behind the name.
@@ -50,6 +58,20 @@ type BackendsSpec struct {
 	// +optional
 	CredentialsSecretRef *CredentialsReference `json:"credentialsSecretRef,omitempty"`
 }
+
+// CordonPolicy says what becomes of a backend while its node is cordoned.
+//
+// +kubebuilder:validation:Enum=Ignore;Move;Keep
+type CordonPolicy string
+
+const (
+	// CordonIgnore changes nothing.
+	CordonIgnore CordonPolicy = "Ignore"
+	// CordonMove drains the backend; its sessions get another home at their next turn.
+	CordonMove CordonPolicy = "Move"
+	// CordonKeep drains the backend; its sessions end where they live.
+	CordonKeep CordonPolicy = "Keep"
+)
 
 // CredentialsReference names a Secret of the pool's namespace.
 type CredentialsReference struct {

@@ -68,6 +68,9 @@ const (
 	ReasonDrainAnnotation BackendReason = "DrainAnnotation"
 	// ReasonPodDeleted surfaces from the pod's deletionTimestamp on.
 	ReasonPodDeleted BackendReason = "PodDeleted"
+	// ReasonNodeCordoned surfaces while the pod's node takes no new pods and spec.backends.onCordon asks
+	// for a drain then.
+	ReasonNodeCordoned BackendReason = "NodeCordoned"
 	// ReasonDeadlineExceeded surfaces when a drain takes longer than its deadline.
 	ReasonDeadlineExceeded BackendReason = "DeadlineExceeded"
 	// ReasonBackendNotFound surfaces when spec.drain names a backend that the pool does not have.
@@ -94,7 +97,8 @@ const (
 	// ConditionHeld is true when leasing is held and nothing can be running: no execution is counted
 	// on any backend, and none has unknown load.
 	ConditionHeld = "Held"
-	// ConditionDraining is true while a drain is going on that has not ended.
+	// ConditionDraining is true while a drain is going on that has not ended, and unknown when cordons
+	// are to start drains and are not seen.
 	ConditionDraining = "Draining"
 	// ConditionSendersFenced is true when at least one sender is to be fenced and nothing of any
 	// such sender can be running.
@@ -137,6 +141,9 @@ const (
 	ReasonDrainsLate = "DrainsLate"
 	// ReasonAllDrained surfaces when every drain has ended.
 	ReasonAllDrained = "AllDrained"
+	// ReasonNodesNotWatched surfaces when spec.backends.onCordon asks for drains and the manager does not
+	// see which nodes are cordoned.
+	ReasonNodesNotWatched = "NodesNotWatched"
 	// ReasonNoneFenced surfaces when every sender is open.
 	ReasonNoneFenced = "NoneFenced"
 	// ReasonFencing surfaces while something of a fenced sender runs or may run.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 )
 
 // parse is what the manager makes of its arguments.
@@ -94,11 +93,11 @@ func TestPodsAreTrimmedAndANamespaceLimitsTheCaches(t *testing.T) {
 		t.Errorf("namespaces %v, want all", everywhere.DefaultNamespaces)
 	}
 	for object, by := range caches.ByObject {
-		if _, isPod := object.(*corev1.Pod); !isPod || by.Transform == nil {
-			t.Errorf("%T has transform %t, want pods trimmed", object, by.Transform != nil)
+		if by.Transform == nil {
+			t.Errorf("%T is kept whole, want it trimmed", object)
 		}
 	}
-	if len(caches.ByObject) != 1 {
-		t.Errorf("%d kinds have caches of their own, want pods", len(caches.ByObject))
+	if len(caches.ByObject) != 2 {
+		t.Errorf("%d kinds have caches of their own, want pods and nodes", len(caches.ByObject))
 	}
 }

@@ -40,6 +40,7 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 		Settle: func(ctx context.Context, table *router.Table, keys sglang.KeySource) {
 			settler.Run(ctx, table, settler.Config{Transport: engines, Keys: keys})
 		},
+		Nodes:  nodesFor(manager, o),
 		Events: manager.GetEventRecorder("berthmaster"), Clock: clock.RealClock{},
 		Election: o.election.electionOf(),
 	})
@@ -90,11 +91,22 @@ func newManager(cluster *rest.Config, o *options) (ctrl.Manager, error) {
 	return manager, nil
 }
 
+// nodesFor is where nodes are watched; nil: a manager of one namespace has no right to.
+func nodesFor(manager ctrl.Manager, o *options) controller.Informers {
+	if o.namespace != "" {
+		return nil
+	}
+	return manager.GetCache()
+}
+
 // cachesFor keeps what is read again and again: of pods, only what is read.
 func cachesFor(o *options) cache.Options {
 	caches := cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: controller.TrimPod}},
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}:  {Transform: controller.TrimPod},
+			&corev1.Node{}: {Transform: controller.TrimNode},
+		},
 	}
 	if o.namespace != "" {
 		caches.DefaultNamespaces = map[string]cache.Config{o.namespace: {}}

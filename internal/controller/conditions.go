@@ -116,6 +116,12 @@ func drainingCondition(backends []v1alpha1.BackendStatus, p *plan, now time.Time
 		return condition(v1alpha1.ConditionDraining, metav1.ConditionTrue, v1alpha1.ReasonDrainsLate, "past its deadline: "+names(overdue))
 	case len(going) > 0:
 		return condition(v1alpha1.ConditionDraining, metav1.ConditionTrue, v1alpha1.ReasonDrainsInProgress, "being drained: "+names(going))
+	case p.nodes == nodesBarred:
+		return condition(v1alpha1.ConditionDraining, metav1.ConditionUnknown, v1alpha1.ReasonNodesNotWatched,
+			"spec.backends.onCordon asks for drains of cordoned nodes, but a manager of one namespace has no right to look at nodes")
+	case p.nodes == nodesAwaited:
+		return condition(v1alpha1.ConditionDraining, metav1.ConditionUnknown, v1alpha1.ReasonNodesNotWatched,
+			"spec.backends.onCordon asks for drains of cordoned nodes, but the nodes have not been listed; if this stays, the manager lacks the right to")
 	case len(namesIn(backends, v1alpha1.BackendDrained)) > 0:
 		return condition(v1alpha1.ConditionDraining, metav1.ConditionFalse, v1alpha1.ReasonAllDrained, "every drain has ended")
 	default:

@@ -48,6 +48,8 @@ type plan struct {
 	berths []berth
 	// deadline is when to look again although nothing happens. Zero: never.
 	deadline time.Time
+	// nodes says whether cordons are seen.
+	nodes nodeSight
 }
 
 // place is what a berth is to the pool.
@@ -96,6 +98,9 @@ func decide(w world, now time.Time) plan {
 	p.planGone(w)
 	p.planFleet(w)
 	p.planDeadline(w.rereadAt, now)
+	if p.nodes = w.nodes; p.nodes == nodesAwaited {
+		p.deadline = earlier(p.deadline, now.Add(nodesPause))
+	}
 	return p
 }
 
@@ -198,6 +203,9 @@ func (p *plan) addBerth(w world, b berth, asked *v1alpha1.DrainSpec, now time.Ti
 	entries := w.pool.Status.Backends
 	began := drainStart(entries, b.name, string(b.incarnation), asked)
 	own := b.sighting.drain
+	if own.reason == "" {
+		own = cordonCause(&w, &b.sighting, began)
+	}
 	b.drain = planDrain(own, asked, began, now)
 	for i := range entries {
 		if entries[i].IsolationStartTime != nil && entries[i].Incarnation == string(b.incarnation) {
@@ -260,8 +268,16 @@ func (p *plan) planDeadline(reread, now time.Time) {
 	p.deadline = reread
 	for i := range p.berths {
 		deadline := p.berths[i].drain.deadline
-		if deadline.After(now) && (p.deadline.IsZero() || deadline.Before(p.deadline)) {
-			p.deadline = deadline
+		if deadline.After(now) {
+			p.deadline = earlier(p.deadline, deadline)
 		}
 	}
+}
+
+// earlier is the earlier of two times, of which a may be zero: never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
 }

@@ -63,6 +63,9 @@ type fleet struct {
 	kills map[string]func()
 }
 
+// nodeOfFleet is where every pod of a fleet is.
+const nodeOfFleet = "node"
+
 // labelsOfFleet is what every pod of a fleet carries.
 var labelsOfFleet = map[string]string{"app": "sglang", "role": "rollout"}
 
@@ -108,7 +111,7 @@ func (f *fleet) createPod(ctx context.Context, name string, finalizers ...string
 	GinkgoHelper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.house.namespace, Labels: labelsOfFleet, Finalizers: finalizers},
-		Spec: corev1.PodSpec{NodeName: "node", Containers: []corev1.Container{{
+		Spec: corev1.PodSpec{NodeName: nodeOfFleet, Containers: []corev1.Container{{
 			Name: "server", Image: "sglang", Ports: []corev1.ContainerPort{{ContainerPort: f.port}},
 		}}},
 	}

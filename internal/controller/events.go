@@ -81,6 +81,7 @@ func changesBetween(before, after *v1alpha1.InferencePoolStatus) []change {
 			fmt.Sprintf("request %s on backend %s could not be proven dead", after.Failure.RequestID, after.Failure.Backend), nil})
 	}
 	changes = append(changes, holdChanges(before.Conditions, after.Conditions)...)
+	changes = append(changes, sightChanges(before.Conditions, after.Conditions)...)
 	changes = append(changes, senderChanges(before.Senders, after.Senders)...)
 	return append(changes, backendChanges(before.Backends, after.Backends)...)
 }
@@ -99,6 +100,16 @@ func holdChanges(before, after []metav1.Condition) []change {
 	default:
 		return nil
 	}
+}
+
+// sightChanges tells that cordons are asked for and not seen.
+func sightChanges(before, after []metav1.Condition) []change {
+	was := meta.FindStatusCondition(before, v1alpha1.ConditionDraining)
+	now := meta.FindStatusCondition(after, v1alpha1.ConditionDraining)
+	if now == nil || now.Reason != v1alpha1.ReasonNodesNotWatched || was != nil && was.Reason == now.Reason {
+		return nil
+	}
+	return []change{{corev1.EventTypeWarning, v1alpha1.ReasonNodesNotWatched, "Observe", now.Message, nil}}
 }
 
 func senderChanges(before, after []v1alpha1.SenderStatus) []change {

@@ -31,17 +31,34 @@ type house struct {
 	namespace string
 	pools     *router.Pools
 	calls     *calls
+	// reach is what the manager may look at.
+	reach reach
 	// stop ends the manager, as a crash would as far as the cluster can tell.
 	stop func()
 }
 
-// openHouse makes a namespace and starts a manager in it.
-func openHouse(ctx context.Context) *house {
+// reach is how far a manager's rights go.
+type reach int
+
+const (
+	// reachNamespace is its own namespace, as with --namespace.
+	reachNamespace reach = iota
+	// reachNodes is the cluster's nodes, too.
+	reachNodes
+)
+
+// openHouse makes a namespace and starts a manager of that one in it.
+func openHouse(ctx context.Context) *house { return openHouseWith(ctx, reachNamespace) }
+
+func openHouseWith(ctx context.Context, far reach) *house {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "house-"}}
 	Expect(admin.Create(ctx, namespace)).To(Succeed())
 	grantRights(ctx, namespace.Name)
-	h := &house{namespace: namespace.Name}
+	if far == reachNodes {
+		grantNodes(ctx, namespace.Name)
+	}
+	h := &house{namespace: namespace.Name, reach: far}
 	h.start()
 	return h
 }
@@ -57,15 +74,21 @@ func (h *house) start() {
 		Scheme: scheme,
 		Cache: cache.Options{
 			DefaultNamespaces: map[string]cache.Config{h.namespace: {}},
-			ByObject:          map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: controller.TrimPod}},
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Pod{}: {Transform: controller.TrimPod}, &corev1.Node{}: {Transform: controller.TrimNode},
+			},
 		},
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	Expect(err).NotTo(HaveOccurred())
+	var nodes controller.Informers
+	if h.reach == reachNodes {
+		nodes = manager.GetCache()
+	}
 	var probes *prober.Prober
 	reconciler := controller.New(controller.Config{
-		Client: manager.GetClient(), Live: manager.GetAPIReader(), Pools: h.pools,
+		Client: manager.GetClient(), Live: manager.GetAPIReader(), Pools: h.pools, Nodes: nodes,
 		NewProber: func(sink prober.Sink) controller.Prober {
 			probes = prober.New(sink, prober.Config{})
 			return probes

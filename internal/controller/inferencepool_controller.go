@@ -50,7 +50,7 @@ type Prober interface {
 	Latest(poolUID string) map[string]prober.Observation
 }
 
-// Config is what a Reconciler works with. Every field is required.
+// Config is what a Reconciler works with. Every field is required, but for Nodes.
 type Config struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
@@ -58,6 +58,8 @@ type Config struct {
 	Live client.Reader
 	// Pools is where the servers find the tables of pools; the reconciler puts and removes them.
 	Pools *router.Pools
+	// Nodes is where nodes are watched once a pool asks for it; nil: this manager has no right to.
+	Nodes Informers
 	// NewProber makes the prober that reports to sink. The reconciler's caller closes it, after the
 	// reconciler.
 	NewProber func(sink prober.Sink) Prober
@@ -83,6 +85,7 @@ type Reconciler struct {
 	origins    *origins
 	claims     *claims
 	keyring    *keyring
+	cordons    *cordons
 	leadership leadership
 	changed    chan event.TypedGenericEvent[types.NamespacedName]
 }
@@ -97,6 +100,7 @@ func New(config Config) *Reconciler {
 	r.tenures = newTenures(config.Pools, r.wake, func(ctx context.Context, table *router.Table) {
 		config.Settle(ctx, table, r.keyring.source(types.UID(table.Snapshot(r.clock.Now()).Pool)))
 	})
+	r.cordons = newCordons(config.Nodes, r.tenures.all)
 	r.prober = config.NewProber(r.tenures)
 	return r
 }

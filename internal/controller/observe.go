@@ -35,6 +35,8 @@ type world struct {
 	reign, seenIn int64
 	// pods are the backends that the selector finds, as the API server has them.
 	pods []sighting
+	// nodes says whether the cordons among pods are known.
+	nodes nodeSight
 	// strays are incarnations that the router may count something on and that are not among pods.
 	strays []stray
 	// ended are lives that pod events proved ended and that no reconcile has taken note of.
@@ -79,6 +81,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, now 
 	r.readCredentials(ctx, &w, now)
 	reader := r.readerFor(w.tenure, w.authority, w.reign)
 	if err := r.readPods(ctx, reader, &w); err != nil {
+		return w, err
+	}
+	if err := r.readCordons(ctx, &w); err != nil {
 		return w, err
 	}
 	for _, other := range r.claim(&w) {

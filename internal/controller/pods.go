@@ -32,6 +32,10 @@ type sighting struct {
 	unusable v1alpha1.BackendReason
 	message  string
 	capacity int64 // fixed by annotation, in executions; 0: not
+	// node is where the pod is; empty: nowhere yet, or no pod. cordoned says that the node takes no new
+	// pods, if the pool asks.
+	node     string
+	cordoned bool
 	// drain is a drain that the backend carries itself, not one from the spec.
 	drain drainCause
 }
@@ -50,7 +54,7 @@ const (
 
 // sightPod reads a pod as a backend of a pool that wants port and container.
 func sightPod(pod *corev1.Pod, spec *v1alpha1.BackendsSpec) sighting {
-	s := sighting{name: pod.Name, drain: drainOfPod(pod)}
+	s := sighting{name: pod.Name, node: pod.Spec.NodeName, drain: drainOfPod(pod)}
 	container, found := engineContainer(pod, spec)
 	if !found {
 		s.unusable = v1alpha1.ReasonContainerNotFound

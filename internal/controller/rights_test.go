@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 )
@@ -43,6 +44,24 @@ func grantRights(ctx context.Context, namespace string) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: managerRole().Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: managerUser}},
 	})).To(Succeed())
+}
+
+// grantNodes gives the managers' user what config/rbac says about nodes, for as long as a spec runs.
+func grantNodes(ctx context.Context, name string) {
+	GinkgoHelper()
+	role := managerRole()
+	role.ObjectMeta = metav1.ObjectMeta{Name: name}
+	role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return !slices.Contains(rule.Resources, "nodes") })
+	Expect(role.Rules).NotTo(BeEmpty())
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: managerUser}},
+	}
+	for _, object := range []client.Object{role, binding} {
+		Expect(admin.Create(ctx, object)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(admin.Delete(ctx, object)).To(Succeed()) })
+	}
 }
 
 func managerRole() *rbacv1.ClusterRole {
@@ -92,8 +111,10 @@ func (r *rights) list() []string {
 func (r *rights) note(request *http.Request) {
 	_, path, namespaced := strings.Cut(request.URL.Path, "/namespaces/")
 	parts := strings.Split(path, "/")
-	if !namespaced || len(parts) < 2 {
-		return // every list and watch of the suite is of one namespace
+	if request.URL.Path == "/api/v1/nodes" {
+		parts = []string{"", "nodes"}
+	} else if !namespaced || len(parts) < 2 {
+		return // every other list and watch of the suite is of one namespace
 	}
 	resource, named := parts[1], len(parts) > 2
 	if len(parts) > 3 {

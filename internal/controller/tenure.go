@@ -64,6 +64,8 @@ type tenure struct {
 	selector labels.Selector
 	// pods are those that the router may count something on, selected or not. Guarded by mu.
 	pods map[types.UID]struct{}
+	// nodes are those of the pool's pods whose cordons matter to it. Guarded by mu.
+	nodes map[string]struct{}
 	// ended are lives that pod events proved ended since the last reconcile that took note. The
 	// table may not know them yet, and the cache may not show them any more. Guarded by mu.
 	ended map[router.Incarnation]struct{}
@@ -119,6 +121,21 @@ func (t *tenure) concerns(uid types.UID, set labels.Set) bool {
 		return true
 	}
 	return t.selector != nil && t.selector.Matches(set)
+}
+
+// standsOn says of which nodes cordons matter to the pool.
+func (t *tenure) standsOn(nodes map[string]struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.nodes = nodes
+}
+
+// isOn reports whether a cordon of the node matters to the pool.
+func (t *tenure) isOn(node string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, on := t.nodes[node]
+	return on
 }
 
 // tenures are all pools that this process is in charge of.

@@ -19,6 +19,7 @@ func TrimPod(object any) (any, error) {
 			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 			DeletionTimestamp: pod.DeletionTimestamp, Labels: pod.Labels, Annotations: annotationsWeRead(pod.Annotations),
 		},
+		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase, PodIP: pod.Status.PodIP},
 	}
 	for _, container := range pod.Spec.Containers {
