@@ -86,8 +86,8 @@ const (
 	EnginesPaused EngineMode = "Paused"
 )
 
-// Ask is what is wanted of the pool. All of it comes from the spec, but for Published and Start,
-// which are facts of the status.
+// Ask is what is wanted of the pool. All of it comes from the spec, but for Told, and for
+// Published, PublishedAt and Start, which are facts of the status.
 type Ask struct {
 	// Target is the version that the spec names; empty: versions are not looked at, and there is no
 	// plan to make.
@@ -96,6 +96,11 @@ type Ask struct {
 	Published Version
 	// Start is when Target was first seen in the spec; deadlines count from it.
 	Start time.Time
+	// PublishedAt is when Published was; zero: not known.
+	PublishedAt time.Time
+	// Told is what the router was last told by a rollout, when Backend.Counted was read; LeasesOpen
+	// after a restart.
+	Told Leases
 
 	Source       Source
 	Strategy     Strategy

@@ -27,6 +27,8 @@ const (
 type Report struct {
 	Version   Version
 	Freshness Freshness
+	// At is when it was read.
+	At time.Time
 }
 
 // Pause says who has paused an engine, and whether that is done.
@@ -60,11 +62,26 @@ const (
 type Station string
 
 const (
-	// InService: it would.
+	// InService: it would. It is asked for its version before the pool publishes it.
 	InService Station = ""
 	// OutOfService: the spec drains it, its pod ends, or something else keeps it away. It is updated
-	// all the same, since taking it costs the pool nothing.
+	// all the same, since taking it costs the pool nothing, and nobody waits for it.
 	OutOfService Station = "OutOfService"
+)
+
+// Door says whether the router may grant leases at a backend, by its own state and without Ask.Told,
+// when Backend.Counted was read.
+type Door string
+
+const (
+	// DoorOpen: it does.
+	DoorOpen Door = "Open"
+	// DoorClosed: it does not, and may from one moment to the next: it is not healthy, or its version
+	// not confirmed.
+	DoorClosed Door = ""
+	// DoorShut: it cannot before it is told something else: the backend was told to drain and its
+	// sessions to move, its engine to be paused or updating, or it is excluded.
+	DoorShut Door = "Shut"
 )
 
 // Backend is one incarnation of the pool, as seen now.
@@ -79,9 +96,20 @@ type Backend struct {
 	// Declared is the version that the trainer's word stands for on this incarnation, because it was
 	// there through the whole fence or hold; empty: none. A fact of the status.
 	Declared Version
-	Pause    Pause
-	// PausedAt is when the pause was last answered; not looked at unless PausedByUs.
-	PausedAt time.Time
+	// Begun is the version of an update that was begun and whose answer is not known; empty: there is
+	// none. A fact: it is written before StepUpdate and taken back after its answer, yes or no. A call
+	// that timed out, or whose caller died, may still change the weights.
+	Begun Version
+	// Pause other than PausedByOthers is a fact: it is written before StepPause, and taken back after
+	// StepContinue is answered.
+	Pause Pause
+	// PausedHow is the mode of our pause, a fact too. PausedAt is when it was last answered; neither
+	// is looked at unless it is ours.
+	PausedHow PauseMode
+	PausedAt  time.Time
+	Door      Door
+	// Told is how the router was last told that the rollout drains it; NotDraining after a restart.
+	Told Drain
 	// Counted is how many executions the router counts there.
 	Counted int64
 	Load    Load
@@ -94,9 +122,6 @@ type Backend struct {
 	// Was is the activity in the last status, for events. No decision looks at it.
 	Was Activity
 }
-
-// idle reports whether nothing can be running there.
-func (b *Backend) idle() bool { return b.Counted == 0 && b.Load == LoadKnown }
 
 // Failure is what went wrong with an engine, in a row.
 type Failure struct {

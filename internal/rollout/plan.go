@@ -9,8 +9,9 @@ type Leases string
 const (
 	// LeasesOpen: whom it likes.
 	LeasesOpen Leases = ""
-	// LeasesPinned: only sessions of pinned senders that it knows.
-	LeasesPinned Leases = "Pinned"
+	// LeasesEndingPins: all but sessions of pinned senders that it does not know: those that it knows
+	// are to end.
+	LeasesEndingPins Leases = "EndingPins"
 	// LeasesStopped: nobody.
 	LeasesStopped Leases = "Stopped"
 )
@@ -45,7 +46,9 @@ const (
 	EngineRunning Engine = ""
 	// EnginePaused is paused by us, or about to be.
 	EnginePaused Engine = "Paused"
-	// EngineUpdating has its weights changed, or is about to, or has not been read since.
+	// EngineUpdating has its weights changed, or is about to, or has not been read since: what the
+	// router knew of its version does not hold. Before it is told EngineRunning again, it must have
+	// been told so, or what Verify read.
 	EngineUpdating Engine = "Updating"
 )
 
@@ -133,6 +136,8 @@ const (
 	Converged Reason = "Converged"
 	// CatchingUp: the target is published, and some backends are not on it yet.
 	CatchingUp Reason = "CatchingUp"
+	// Unasked: the spec names no version.
+	Unasked Reason = "Unasked"
 	// WaitingForPins: sessions of pinned senders hold engines on the published version.
 	WaitingForPins Reason = "WaitingForPins"
 	// InProgress: steps are being taken.
@@ -145,7 +150,7 @@ const (
 	EnginesHeld Reason = "EnginesHeld"
 )
 
-// Event is one change worth telling, after it happened.
+// Event is one change worth telling, once the plan that has it was handed to the router.
 type Event struct {
 	// Backend is empty for the pool.
 	Backend string
@@ -160,12 +165,14 @@ type Plan struct {
 	// the status first, if it is not what Ask had: that is the publication.
 	Leases    Leases
 	Published Version
-	// Second is the other admissible version while Rolling; empty: none.
+	// Second is the other admissible version while Rolling; empty: none. New sessions prefer the
+	// target.
 	Second Version
 	// Backends has one entry for each of the input, in its order.
 	Backends []BackendPlan
-	// Ready of Backends are on the target.
+	// Ready of Total backends are on the target.
 	Ready  int
+	Total  int
 	Reason Reason
 	// Message says the reason for a person; it stays the same while the reason does.
 	Message string
