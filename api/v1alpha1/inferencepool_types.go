@@ -13,6 +13,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.routing.policy`,priority=1
 // +kubebuilder:printcolumn:name="Term",type=integer,JSONPath=`.status.term`,priority=1
+// +kubebuilder:printcolumn:name="Router",type=string,JSONPath=`.status.router.name`,priority=1
 // +kubebuilder:printcolumn:name="Epoch",type=integer,JSONPath=`.status.epoch`,priority=1
 type InferencePool struct {
 	metav1.TypeMeta `json:",inline"`

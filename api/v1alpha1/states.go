@@ -164,3 +164,7 @@ const (
 	// and empty means Move.
 	AnnotationDrain = "inference.berthmaster.io/drain"
 )
+
+// AnnotationAnchor, on a pool, is the operator's own: the facts that must outlive a status that
+// somebody wipes by hand. With both gone, a take-over believes that nothing ever ran.
+const AnnotationAnchor = "inference.berthmaster.io/anchor"

@@ -18,6 +18,11 @@ type InferencePoolStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Term int64 `json:"term,omitempty"`
 
+	// router is the replica of the manager that leads the pool under term, for people who look for
+	// it; clients call any replica. Empty: no router has had the pool yet.
+	// +optional
+	Router *RouterStatus `json:"router,omitempty"`
+
 	// epoch is the epoch under which leases are granted.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -65,6 +70,21 @@ type InferencePoolStatus struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// RouterStatus says which replica of the manager leads a pool. It may have ended since, until
+// another takes over and raises the term.
+type RouterStatus struct {
+	// name is the replica's host name, which in a cluster is that of its pod.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// address is the host:port at which other replicas reach its lease API.
+	// +optional
+	// +kubebuilder:validation:MaxLength=300
+	Address string `json:"address,omitempty"`
 }
 
 // PoolFailure is the execution of unknown fate that failed the pool.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"flag"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/berthmaster/berthmaster/api/v1alpha1"
 	"github.com/berthmaster/berthmaster/internal/controller"
 	"github.com/berthmaster/berthmaster/internal/election"
 	"github.com/berthmaster/berthmaster/internal/router/server"
@@ -70,17 +72,22 @@ func (l leadership) Standing() server.Standing {
 	return server.Standing{Self: l.self}
 }
 
-// newCandidate makes this replica's candidate.
-func newCandidate(clients kubernetes.Interface, o *options, authority election.Authority) (*election.Candidate, error) {
+// self is this replica, for people and for the others.
+func (o *options) self() (v1alpha1.RouterStatus, error) {
 	name, err := os.Hostname()
 	if err != nil {
-		return nil, fmt.Errorf("the name of this replica: %w", err)
+		return v1alpha1.RouterStatus{}, fmt.Errorf("the name of this replica: %w", err)
 	}
-	address := o.election.advertise
-	if address == "" {
-		address = o.leaseAddress
+	return v1alpha1.RouterStatus{Name: name, Address: cmp.Or(o.election.advertise, o.leaseAddress)}, nil
+}
+
+// newCandidate makes this replica's candidate.
+func newCandidate(clients kubernetes.Interface, o *options, authority election.Authority) (*election.Candidate, error) {
+	self, err := o.self()
+	if err != nil {
+		return nil, err
 	}
-	identity := election.Identity{Name: name, Address: address, Life: rand.Text()[:8]}
+	identity := election.Identity{Name: self.Name, Address: self.Address, Life: rand.Text()[:8]}
 	return election.New(election.Config{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Name: leaseName, Namespace: o.election.namespace},

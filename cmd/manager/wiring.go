@@ -27,6 +27,10 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 	if err != nil {
 		return err
 	}
+	name, err := o.self()
+	if err != nil {
+		return err
+	}
 	pools := router.NewPools()
 	engines := sglang.NewTransport()
 	defer engines.CloseIdleConnections()
@@ -42,7 +46,7 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 		},
 		Nodes:  nodesFor(manager, o),
 		Events: manager.GetEventRecorder("berthmaster"), Clock: clock.RealClock{},
-		Election: o.election.electionOf(),
+		Election: o.election.electionOf(), Self: name,
 	})
 	defer probes.Close()
 	defer reconciler.Close()

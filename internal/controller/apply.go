@@ -104,20 +104,20 @@ func (r *Reconciler) yield(ctx context.Context, w *world, now time.Time) {
 	}
 	if w.election == ElectionAwaited {
 		r.tenures.again(ctx, w.tenure, now) // it follows from now on, with a table that knows nothing
-		log.FromContext(ctx).Info("follows: the status has a higher term", "ours", w.term, "theirs", w.pool.Status.Term)
+		log.FromContext(ctx).Info("follows: the status has a higher term", "ours", w.term, "theirs", pastOf(w.pool).Term)
 		return
 	}
 	w.tenure.standing = standingDeposed
 	w.tenure.table.LeadUntil(now, now)
 	w.tenure.end()
 	r.prober.Forget(string(w.tenure.uid))
-	log.FromContext(ctx).Info("yielded: the status has a higher term", "ours", w.term, "theirs", w.pool.Status.Term)
+	log.FromContext(ctx).Info("yielded: the status has a higher term", "ours", w.term, "theirs", pastOf(w.pool).Term)
 }
 
 // recordFacts writes what must be in the status before the next steps.
 func (r *Reconciler) recordFacts(ctx context.Context, w *world, p *plan, now time.Time) error {
 	status := withFacts(&w.pool.Status, p, now)
-	if equality.Semantic.DeepEqual(status, &w.pool.Status) {
+	if !w.setBack && equality.Semantic.DeepEqual(status, &w.pool.Status) {
 		return nil
 	}
 	return r.writeStatus(ctx, w, status)
@@ -130,10 +130,10 @@ func (r *Reconciler) begin(ctx context.Context, w *world, p *plan, now time.Time
 		return err
 	}
 	t := w.tenure
-	past := router.Takeover{Failure: pastFailure(w)}
+	past := router.Takeover{Failure: pastFailure(w, now)}
 	t.origin = originOf(w.pool)
 	if t.origin == originTakenOver {
-		past.Windows = seconds(w.pool.Status.StartSecondsHighWater)
+		past.Windows = seconds(pastOf(w.pool).StartSeconds)
 	}
 	t.table.Lead(router.Term(p.term), past, now)
 	t.standing, t.term = standingLeads, p.term
@@ -142,10 +142,14 @@ func (r *Reconciler) begin(ctx context.Context, w *world, p *plan, now time.Time
 }
 
 // pastFailure is the failure that an earlier term left in the status; nil: none in this epoch.
-func pastFailure(w *world) *router.Failure {
+// Of one that was wiped with the status only the epoch is left.
+func pastFailure(w *world, now time.Time) *router.Failure {
 	failure := w.pool.Status.Failure
-	if failure == nil || failure.Epoch < int64(epochOf(&w.pool.Spec)) {
+	switch {
+	case pastOf(w.pool).FailedEpoch < int64(epochOf(&w.pool.Spec)):
 		return nil
+	case failure == nil:
+		return &router.Failure{Time: now}
 	}
 	return &router.Failure{
 		Request: router.RequestID(failure.RequestID), Session: router.SessionID(failure.SessionID),

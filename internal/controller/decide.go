@@ -34,6 +34,8 @@ type plan struct {
 	course course
 	// term is the tenure's once the plan has been carried out.
 	term int64
+	// router is who leads then.
+	router v1alpha1.RouterStatus
 	// lives and startSeconds are facts of the status.
 	lives        int64
 	startSeconds int32
@@ -79,20 +81,20 @@ func decide(w world, now time.Time) plan {
 	if w.pool == nil {
 		return plan{course: courseLeave}
 	}
-	p := plan{term: w.term, course: courseOf(w)}
+	past := pastOf(w.pool)
+	p := plan{term: w.term, router: w.self, course: courseOf(w)}
 	switch p.course {
 	case courseYield, courseWait:
 		return p
 	case courseLead:
-		p.term = w.pool.Status.Term + 1
+		p.term = past.Term + 1
 		w.origin = originOf(w.pool)
 	case courseServe, courseFollow, courseResume, courseLeave:
 	}
-	status := &w.pool.Status
-	p.startSeconds = max(status.StartSecondsHighWater, startSecondsOf(&w.pool.Spec))
+	p.startSeconds = max(past.StartSeconds, startSecondsOf(&w.pool.Spec))
 	sightings := w.pods
 	var endpoints []sighting
-	endpoints, p.lives = sightEndpoints(w.pool, status.Lives)
+	endpoints, p.lives = sightEndpoints(w.pool, past.Lives)
 	sightings = append(sightings, endpoints...)
 	p.planBerths(w, sightings, now)
 	p.planGone(w)
@@ -108,7 +110,7 @@ func decide(w world, now time.Time) plan {
 func courseOf(w world) course {
 	fresh, leads := w.standing == standingNew, w.authority == authorityHeld
 	switch {
-	case w.standing == standingDeposed, !fresh && w.pool.Status.Term > w.term:
+	case w.standing == standingDeposed, !fresh && pastOf(w.pool).Term > w.term:
 		return courseYield
 	case fresh && leads:
 		return courseLead
@@ -125,7 +127,7 @@ func courseOf(w world) course {
 
 // originOf says whether an earlier term granted leases of the pool.
 func originOf(pool *v1alpha1.InferencePool) origin {
-	if pool.Status.Term == 0 {
+	if pastOf(pool).Term == 0 {
 		return originFirst
 	}
 	return originTakenOver

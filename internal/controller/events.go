@@ -70,7 +70,7 @@ func backendPart(entry *v1alpha1.BackendStatus) *corev1.ObjectReference {
 func changesBetween(before, after *v1alpha1.InferencePoolStatus) []change {
 	var changes []change
 	if after.Term != before.Term {
-		changes = append(changes, change{corev1.EventTypeNormal, "TermBegan", "Lead", fmt.Sprintf("leases are granted under term %d", after.Term), nil})
+		changes = append(changes, change{corev1.EventTypeNormal, "TermBegan", "Lead", fmt.Sprintf("%s grants leases under term %d", routerOf(after), after.Term), nil})
 	}
 	if before.Epoch != 0 && after.Epoch != before.Epoch {
 		changes = append(changes, change{corev1.EventTypeNormal, "EpochRaised", "Fence",
@@ -84,6 +84,14 @@ func changesBetween(before, after *v1alpha1.InferencePoolStatus) []change {
 	changes = append(changes, sightChanges(before.Conditions, after.Conditions)...)
 	changes = append(changes, senderChanges(before.Senders, after.Senders)...)
 	return append(changes, backendChanges(before.Backends, after.Backends)...)
+}
+
+// routerOf names who leads, for people.
+func routerOf(status *v1alpha1.InferencePoolStatus) string {
+	if status.Router == nil {
+		return "the router"
+	}
+	return status.Router.Name
 }
 
 // holdChanges tells that a hold is complete, and that one which was has ended.

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/berthmaster/berthmaster/api/v1alpha1"
 	"github.com/berthmaster/berthmaster/internal/controller"
 	"github.com/berthmaster/berthmaster/internal/prober"
 	"github.com/berthmaster/berthmaster/internal/router"
@@ -97,6 +98,7 @@ func (h *house) start() {
 			settler.Run(ctx, table, settler.Config{Transport: sglang.NewTransport(), Keys: keys})
 		},
 		Events: manager.GetEventRecorder("berthmaster"), Clock: clock.RealClock{},
+		Self: v1alpha1.RouterStatus{Name: "manager-0", Address: "127.0.0.1:8085"},
 	})
 	Expect(reconciler.SetupWithManager(manager)).To(Succeed())
 	h.run(manager, func() { reconciler.Close(); probes.Close() })

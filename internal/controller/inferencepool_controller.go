@@ -25,7 +25,7 @@ import (
 	"github.com/berthmaster/berthmaster/internal/sglang"
 )
 
-// +kubebuilder:rbac:groups=inference.berthmaster.io,resources=inferencepools,verbs=get;list;watch
+// +kubebuilder:rbac:groups=inference.berthmaster.io,resources=inferencepools,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=inference.berthmaster.io,resources=inferencepools/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -66,6 +66,8 @@ type Config struct {
 	// Settle carries out what a pool's table needs asked of its engines, with the keys that they have
 	// at the time, until ctx ends. It runs in a goroutine of its own for each pool.
 	Settle func(ctx context.Context, table *router.Table, keys sglang.KeySource)
+	// Self is this replica, as the status names it while it leads.
+	Self v1alpha1.RouterStatus
 	// Election says whether this process has to be elected first; the zero value: it leads.
 	Election Election
 	// Events takes the events.
@@ -87,6 +89,7 @@ type Reconciler struct {
 	keyring    *keyring
 	cordons    *cordons
 	leadership leadership
+	self       v1alpha1.RouterStatus
 	changed    chan event.TypedGenericEvent[types.NamespacedName]
 }
 
@@ -94,7 +97,8 @@ type Reconciler struct {
 func New(config Config) *Reconciler {
 	r := &Reconciler{
 		client: config.Client, live: config.Live, events: chronicle{config.Events}, clock: config.Clock,
-		leadership: leadership{election: config.Election}, origins: newOrigins(), claims: newClaims(), keyring: newKeyring(),
+		leadership: leadership{election: config.Election}, self: config.Self,
+		origins: newOrigins(), claims: newClaims(), keyring: newKeyring(),
 		changed: make(chan event.TypedGenericEvent[types.NamespacedName]),
 	}
 	r.tenures = newTenures(config.Pools, r.wake, func(ctx context.Context, table *router.Table) {

@@ -22,13 +22,17 @@ import (
 type world struct {
 	key types.NamespacedName
 	// pool is nil when there is no such pool, or it is being deleted; nothing else is set then.
-	pool   *v1alpha1.InferencePool
-	tenure *tenure
+	pool *v1alpha1.InferencePool
+	// setBack: its status was set back by somebody, and what we last wrote stands in its place here.
+	setBack bool
+	tenure  *tenure
 	// standing, origin and term are the tenure's when the world was seen.
 	standing standing
 	origin   origin
 	term     int64
 	election Election
+	// self is this process.
+	self v1alpha1.RouterStatus
 	// authority is this process's when it began to look, in that reign; seenIn is the reign in which
 	// the tenure's term was last seen to stand.
 	authority     authority
@@ -61,7 +65,7 @@ type world struct {
 // an error. Until the tenure leads, the API server is asked itself and not the cache: a term is
 // raised, and executions of earlier terms are judged, on nothing stale.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, now time.Time) (world, error) {
-	w := world{key: key}
+	w := world{key: key, self: r.self}
 	// Authority is looked at first: what is read after that is later than what any earlier leader did.
 	w.election = r.leadership.election
 	w.authority, w.reign = r.leadership.at(now)
@@ -72,6 +76,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, now 
 	w.pool = pool
 	w.tenure = r.tenures.enter(ctx, key, pool.UID, now)
 	w.standing, w.origin, w.term = w.tenure.standing, w.tenure.origin, w.tenure.term
+	w.restore()
 	w.ended = w.tenure.buried()
 	w.snapshot = w.tenure.table.Snapshot(now)
 	w.verdicts = r.prober.Latest(string(pool.UID))
@@ -119,6 +124,14 @@ func (r *Reconciler) readPool(ctx context.Context, key types.NamespacedName, com
 		return t.written.DeepCopy(), nil
 	}
 	return &pool, nil
+}
+
+// restore puts what we last wrote in the place of a status that somebody has set back while we lead:
+// facts that were wiped hold none the less, until they are written again.
+func (w *world) restore() {
+	if w.standing == standingLeads && w.pool.Status.Term < w.term && w.tenure.written != nil {
+		w.pool.Status, w.setBack = *w.tenure.written.Status.DeepCopy(), true
+	}
 }
 
 // newer reports whether a is a later state of the object than b.

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -99,25 +98,25 @@ func acknowledge(table *router.Table, written *router.Snapshot, now time.Time) {
 // writeStatus replaces the status by server-side apply, on the condition that nobody has changed
 // the pool since it was read: whoever wrote a higher term in between must be seen first.
 func (r *Reconciler) writeStatus(ctx context.Context, w *world, status *v1alpha1.InferencePoolStatus) error {
-	before := w.current()
+	before, err := r.cast(ctx, w.current(), status)
+	if err != nil {
+		return err
+	}
+	w.tenure.written = before
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
-	patch := &unstructured.Unstructured{Object: map[string]any{"status": content}}
-	patch.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.InferencePoolKind))
-	patch.SetNamespace(before.Namespace)
-	patch.SetName(before.Name)
-	patch.SetUID(before.UID)
-	patch.SetResourceVersion(before.ResourceVersion)
+	patch := patchOf(before)
+	patch.Object["status"] = content
 	if err := r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(patch), fieldOwner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
-	written := &v1alpha1.InferencePool{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(patch.Object, written); err != nil {
-		return fmt.Errorf("read back the status: %w", err)
+	written, err := poolIn(patch)
+	if err != nil {
+		return err
 	}
 	r.events.record(w.pool, changesBetween(&before.Status, &written.Status))
-	w.tenure.written = written
+	w.tenure.written, w.setBack = written, false
 	return nil
 }

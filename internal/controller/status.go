@@ -35,6 +35,7 @@ func statusOf(a account, now time.Time) *v1alpha1.InferencePoolStatus {
 	status := a.before.DeepCopy()
 	status.ObservedGeneration = a.generation
 	status.Term, status.Lives, status.StartSecondsHighWater = a.plan.term, a.plan.lives, a.plan.startSeconds
+	status.Router = a.plan.router.DeepCopy()
 	status.Epoch = int64(a.snapshot.Epoch)
 	status.Failure = failureOf(a.snapshot)
 	status.Senders = senderStatuses(a.snapshot, a.spec)
@@ -49,6 +50,9 @@ func statusOf(a account, now time.Time) *v1alpha1.InferencePoolStatus {
 // changed.
 func withFacts(before *v1alpha1.InferencePoolStatus, p *plan, now time.Time) *v1alpha1.InferencePoolStatus {
 	status := before.DeepCopy()
+	if status.Term != p.term {
+		status.Router = p.router.DeepCopy()
+	}
 	status.Term, status.Lives, status.StartSecondsHighWater = p.term, p.lives, p.startSeconds
 	for i := range p.berths {
 		b := &p.berths[i]
