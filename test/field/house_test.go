@@ -54,6 +54,7 @@ type engine struct {
 	mu      sync.Mutex
 	records []execlog.Record // guarded by mu
 	probes  []time.Time      // guarded by mu; when /health was asked
+	late    <-chan struct{}  // guarded by mu; when the next probe is answered 503, nil if as it should be
 }
 
 // Append keeps a line of the execution log.
@@ -68,12 +69,36 @@ func (e *engine) Append(record any) error {
 
 // ServeHTTP notes probes and lets the engine answer.
 func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/health" {
-		e.mu.Lock()
-		e.probes = append(e.probes, time.Now())
-		e.mu.Unlock()
+	if r.URL.Path == "/health" && e.failLate(r.Context()) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
 	}
 	e.Server.ServeHTTP(w, r)
+}
+
+// answerLate has the next probe hang until the channel is closed, and then answered 503.
+func (e *engine) answerLate() chan<- struct{} {
+	late := make(chan struct{})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.late = late
+	return late
+}
+
+// failLate notes a probe. It is true once a probe that is to fail late should be answered.
+func (e *engine) failLate(ctx context.Context) bool {
+	e.mu.Lock()
+	late := e.late
+	e.late, e.probes = nil, append(e.probes, time.Now())
+	e.mu.Unlock()
+	if late == nil {
+		return false
+	}
+	select {
+	case <-late:
+	case <-ctx.Done():
+	}
+	return true
 }
 
 // started counts the sequences that the engine began to generate.

@@ -81,11 +81,12 @@ func TestAProbeThatMeetsAPauseHasNoEffect(t *testing.T) {
 		h.apply()
 		pass(10 * time.Second)
 		for range 10 { // wherever in the period the pause begins
-			h.fault("b0", `{"kind":"status","status":503,"when":"after","paths":["/health"],"count":1}`)
+			late := e.answerLate()
 			h.startOfAProbe(e)
 			h.pause("b0")
-			pass(19 * time.Second) // the probe's answer comes in the second after the resume
+			pass(19 * time.Second)
 			h.resume("b0")
+			close(late) // now, if the probe still waits, its 503 lands
 			for range 30 {
 				pass(time.Second)
 				if got := h.backend("b0"); got.Health != router.Healthy {
