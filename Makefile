@@ -30,8 +30,8 @@ help: ## Say what each target does.
 	  /^[a-z][a-z0-9-]*:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Compile the programs into bin/.
-	go build -o bin/ ./cmd/...
+build: ## Compile the programs into bin/, linked statically.
+	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...
 
 .PHONY: demo
 demo: build $(control-plane) ## The main job on this machine: PLANT=replay, TRACE=path, LIMIT=n.
@@ -43,6 +43,15 @@ demo: build $(control-plane) ## The main job on this machine: PLANT=replay, TRAC
 local: build $(control-plane) ## The system of the demo without its traffic, until Ctrl-C.
 	go build -o bin/demo ./test/demo
 	bin/demo -bin bin -assets "$(KUBEBUILDER_ASSETS)" -only system
+
+.PHONY: cluster-up
+cluster-up: cluster-images ## A real cluster of two nodes on this machine (needs root), until make cluster-down.
+	@mkdir -p .cache && { setsid bin/cluster/sandbox up >.cache/cluster.log 2>&1 </dev/null & }
+	@bin/cluster/sandbox await && echo "try: bin/cluster/sandbox exec kubectl get nodes"
+
+.PHONY: cluster-down
+cluster-down: ## End that cluster; nothing of it is left but its logs in .cache/cluster.
+	bin/cluster/sandbox down
 
 ##@ Generated files
 
@@ -81,7 +90,8 @@ verify-format: ## Every Go file is formatted.
 .PHONY: vet
 vet: ## go vet, on every module.
 	go vet ./...
-	cd test/cluster && go vet ./build
+	cd test/cluster && go vet ./build ./image ./images ./pause ./sandbox
+	cd test/cluster/runtime && go vet ./coredns
 
 .PHONY: lint
 lint: bin/golangci-lint ## The house rules of .golangci.yml, import arrows included.
@@ -89,7 +99,7 @@ lint: bin/golangci-lint ## The house rules of .golangci.yml, import arrows inclu
 
 .PHONY: test-unit
 test-unit: ## Unit and property tests, with the race detector.
-	cd test/cluster && go test ./build
+	cd test/cluster && go test ./build ./image ./images ./sandbox
 	go test -race -timeout 20m $(unit_packages)
 
 .PHONY: test-envtest
@@ -152,6 +162,18 @@ fuzz: ## Every fuzz target, FUZZTIME each.
 .PHONY: bin/k8s
 bin/k8s:
 	@cd test/cluster && go run ./build -out ../../bin/k8s
+
+# The nodes of a real cluster: built from their modules into bin/cluster, once, by
+# the same command. Only what needs such a cluster waits for them.
+.PHONY: bin/cluster
+bin/cluster: $(control-plane)
+	@cd test/cluster && go run ./build -set nodes -out ../../bin/cluster
+	@cd test/cluster && CGO_ENABLED=0 go build -trimpath -o ../../bin/cluster/ ./sandbox ./pause
+	@for program in etcd kube-apiserver kubectl; do ln -sf "$(KUBEBUILDER_ASSETS)/$$program" bin/cluster/; done
+
+.PHONY: cluster-images
+cluster-images: build bin/cluster
+	@cd test/cluster && go run ./images
 
 bin/golangci-lint: tools/go.mod tools/go.sum
 	@echo "tools: building golangci-lint from its module, once: two or three minutes on two cores"

@@ -1,6 +1,7 @@
-// Command build makes the binaries of the local control plane: etcd,
-// kube-apiserver and kubectl, compiled from the Go modules that this module's
-// go.mod and go.sum pin. It needs the Go toolchain and nothing else.
+// Command build makes the binaries of the test cluster from the Go modules that this module and the
+// one in runtime/ pin: the control plane (etcd, kube-apiserver and kubectl) that the tests and the
+// demo stand on, and apart from it, since most people never need them, the nodes (everything else,
+// down to runc). It needs the Go toolchain; runc needs a C compiler and libseccomp besides.
 //
 // The work takes minutes the first time, so the command says how far it is, and
 // it leaves a stamp beside the binaries: a later run whose pins, toolchain and

@@ -36,12 +36,12 @@ func (g goTool) moduleVersion(ctx context.Context, path string) (string, error) 
 
 // build compiles one binary into out under its own name. The file is renamed
 // into place, so that whoever waits for it never finds half of it.
-func (g goTool) build(ctx context.Context, r recipe, b binary, out string, progress io.Writer) error {
+func (g goTool) build(ctx context.Context, b binary, out string, progress io.Writer) error {
 	unfinished := filepath.Join(out, "."+b.name+".unfinished")
 	// -v makes the compiler name each package when it is done with it.
-	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-trimpath", "-ldflags", r.ldflags, "-o", unfinished, b.pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-trimpath", "-tags", b.tags, "-ldflags", b.flags, "-o", unfinished, b.pkg)
 	cmd.Dir = g.dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED="+string(b.linking))
 	report := newReport(b.name, progress)
 	cmd.Stderr = report
 	err := cmd.Run()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 const stampName = "built-from"
@@ -14,23 +15,48 @@ const stampName = "built-from"
 // stamp names the inputs of a build: equal stamps mean equal binaries.
 type stamp string
 
-// stampOf reads the module's pins and the toolchain's version.
-func stampOf(ctx context.Context, g goTool, r recipe) (stamp, error) {
-	toolchain, err := g.output(ctx, "env", "GOVERSION", "GOOS", "GOARCH")
+// stampOf reads the pins of the recipe's modules, the programs of our own that are built, and the
+// toolchain's version.
+func stampOf(ctx context.Context, dir string, r recipe) (stamp, error) {
+	toolchain, err := goTool{dir: dir}.output(ctx, "env", "GOVERSION", "GOOS", "GOARCH")
 	if err != nil {
 		return "", err
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\n%+v\n", toolchain, r)
-	for _, name := range []string{"go.mod", "go.sum"} {
-		text, err := os.ReadFile(filepath.Join(g.dir, name))
+	files, err := r.inputs(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
 		if err != nil {
-			return "", fmt.Errorf("pins of the module: %w", err)
+			return "", fmt.Errorf("what the binaries are made of: %w", err)
 		}
-		fmt.Fprintf(sum, "%s %d\n", name, len(text))
+		fmt.Fprintf(sum, "%s %d\n", filepath.Base(file), len(text))
 		sum.Write(text)
 	}
 	return stamp(hex.EncodeToString(sum.Sum(nil))), nil
+}
+
+// inputs are the files that decide what the binaries are: the pins of their modules, and of our own
+// programs everything.
+func (r recipe) inputs(dir string) ([]string, error) {
+	var files []string
+	for _, module := range r.modules() {
+		files = append(files, filepath.Join(dir, module, "go.mod"), filepath.Join(dir, module, "go.sum"))
+	}
+	for _, b := range r.binaries {
+		if !strings.HasPrefix(b.pkg, "./") {
+			continue
+		}
+		sources, err := filepath.Glob(filepath.Join(dir, b.module, b.pkg, "*.*"))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, sources...)
+	}
+	return files, nil
 }
 
 // matches reports whether out holds all binaries of a build with this stamp.
