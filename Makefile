@@ -64,13 +64,26 @@ manifests: ## Write the resource definition and the manager's rights.
 	go tool controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	go tool controller-gen rbac:roleName=manager-role paths=./internal/... output:rbac:artifacts:config=config/rbac
 
+.PHONY: dist
+dist: $(control-plane) ## Write dist/install.yaml and what the Helm chart has of config/.
+	@$(call write-dist,dist,charts/berthmaster/files)
+
+# The first folder gets the one file that installs everything, the second what the chart reads.
+define write-dist
+mkdir -p $(1) $(2) && \
+"$(KUBEBUILDER_ASSETS)/kubectl" kustomize config/default > $(1)/install.yaml && \
+"$(KUBEBUILDER_ASSETS)/kubectl" kustomize config/crd > $(2)/crd.yaml && \
+"$(KUBEBUILDER_ASSETS)/kubectl" kustomize config/rbac > $(2)/rights.yaml && \
+"$(KUBEBUILDER_ASSETS)/kubectl" kustomize config/rbac/namespaced > $(2)/rights-namespaced.yaml
+endef
+
 ##@ Checks
 
 .PHONY: test
-test: verify test-unit test-envtest test-e2e test-python ## Everything that has to pass.
+test: verify test-unit test-envtest test-e2e test-python test-charts ## Everything that has to pass.
 
 .PHONY: verify
-verify: verify-generated verify-format vet lint ## Generated code, format, vet, lint.
+verify: verify-generated verify-dist verify-format vet lint ## Generated code, format, vet, lint.
 
 .PHONY: verify-generated
 verify-generated: ## Generated files are what their sources say.
@@ -81,6 +94,12 @@ verify-generated: ## Generated files are what their sources say.
 	diff -u api/v1alpha1/zz_generated.deepcopy.go .cache/generated/object/zz_generated.deepcopy.go
 	diff -ru .cache/generated/crd config/crd/bases
 	diff -u config/rbac/role.yaml .cache/generated/rbac/role.yaml
+
+.PHONY: verify-dist
+verify-dist: $(control-plane) ## So are dist/ and the chart's copies.
+	@rm -rf .cache/dist && $(call write-dist,.cache/dist/install,.cache/dist/chart)
+	diff -u dist/install.yaml .cache/dist/install/install.yaml
+	diff -ru charts/berthmaster/files .cache/dist/chart
 
 .PHONY: verify-format
 verify-format: ## Every Go file is formatted.
@@ -109,6 +128,10 @@ test-envtest: $(control-plane) ## Tests against a real kube-apiserver.
 .PHONY: test-e2e
 test-e2e: build $(control-plane) ## The user's story on the local system.
 	go test -count=1 -timeout 15m -v ./test/e2e -args -bin "$(CURDIR)/bin"
+
+.PHONY: test-charts
+test-charts: ## The Helm chart, rendered by Helm's library.
+	cd test/charts && go vet ./... && go test -count=1 ./...
 
 .PHONY: test-python
 test-python: ## The Python client; needs python3 with venv, and is left out without.
