@@ -29,9 +29,11 @@ var errStarting = errors.New("the lease API does not answer yet")
 // leaseAPI serves leases, and beside them the proxy, once the pools are known. Until then callers are kept waiting in the
 // socket's queue: to be refused, or told that their pool does not exist, would look final to them.
 type leaseAPI struct {
-	address    string
-	leases     *server.Server
-	proxy      http.Handler
+	address string
+	leases  *server.Server
+	proxy   http.Handler
+	// meter is the proxy, for whoever tells what it counted.
+	meter      *proxy.Handler
 	poolsKnown func(context.Context) error
 	answers    atomic.Bool
 }
@@ -48,7 +50,7 @@ func newLeaseAPI(manager ctrl.Manager, pools *router.Pools, o *options, keys ser
 	if err != nil {
 		return nil, err
 	}
-	return &leaseAPI{address: o.leaseAddress, leases: api, proxy: transparent, poolsKnown: poolsKnown}, nil
+	return &leaseAPI{address: o.leaseAddress, leases: api, proxy: transparent, meter: transparent, poolsKnown: poolsKnown}, nil
 }
 
 // ServeHTTP gives a call to the proxy if its path is the proxy's, else to the lease API.

@@ -32,23 +32,23 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 		return err
 	}
 	pools := router.NewPools()
+	told := newTelemetry(pools)
 	engines := sglang.NewTransport()
 	defer engines.CloseIdleConnections()
-	var probes *prober.Prober
 	reconciler := controller.New(controller.Config{
-		Client: manager.GetClient(), Live: manager.GetAPIReader(), Pools: pools,
+		Client: told.StatusWrites(manager.GetClient()), Live: manager.GetAPIReader(), Pools: pools,
 		NewProber: func(sink prober.Sink) controller.Prober {
-			probes = prober.New(sink, prober.Config{})
-			return probes
+			told.probes = prober.New(sink, prober.Config{Transport: told.Engines(engines), Landed: told.Probed})
+			return told.probes
 		},
 		Settle: func(ctx context.Context, table *router.Table, keys sglang.KeySource) {
-			settler.Run(ctx, table, settler.Config{Transport: engines, Keys: keys})
+			settler.Run(ctx, table, settler.Config{Transport: told.Engines(engines), Keys: keys})
 		},
 		Nodes:  nodesFor(manager, o),
 		Events: manager.GetEventRecorder("berthmaster"), Clock: clock.RealClock{},
 		Election: o.election.electionOf(), Self: name,
 	})
-	defer probes.Close()
+	defer func() { told.probes.Close() }()
 	defer reconciler.Close()
 	if err := reconciler.SetupWithManager(manager); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
@@ -72,6 +72,11 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 	if err := leases.addTo(manager); err != nil {
 		return err
 	}
+	withdraw, err := told.publish(leases.meter, self.candidate)
+	if err != nil {
+		return err
+	}
+	defer withdraw()
 	if err := self.run(ctx, manager, func(ctx context.Context) { follow(ctx, leases.leases) }); err != nil {
 		return fmt.Errorf("run: %w", err)
 	}

@@ -111,6 +111,13 @@ func (c *Candidate) Standing() Standing {
 	return s
 }
 
+// Reigns is how often this replica has begun to lead; a reign that lapsed and was renewed counts as another.
+func (c *Candidate) Reigns() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reign
+}
+
 // renewed takes note of a renewal that was sent then and has been answered now.
 func (c *Candidate) renewed(sent, now time.Time) {
 	c.mu.Lock()

@@ -48,12 +48,16 @@ type Config struct {
 	Transport http.RoundTripper
 	// Jitter gives numbers in [0,1), from many goroutines; nil is a random source.
 	Jitter func() float64
+	// Landed is told of each probe that was not cut short: how it ended and how long it took. It is
+	// called from many goroutines and must not block; nil: nobody is told.
+	Landed func(Key, Result, time.Duration)
 }
 
 // Prober probes the targets of many pools. Its methods may be called from anywhere but a Sink.
 type Prober struct {
 	sink      Sink
 	jitter    func() float64
+	landed    func(Key, Result, time.Duration)
 	transport http.RoundTripper
 	idle      func() // closes resting connections of a transport of our own
 	life      context.Context
@@ -73,12 +77,15 @@ type pool struct {
 // New returns a prober that reports to sink. The caller owns it and must Close it.
 func New(sink Sink, config Config) *Prober {
 	p := &Prober{
-		sink: sink, jitter: config.Jitter, transport: config.Transport,
+		sink: sink, jitter: config.Jitter, landed: config.Landed, transport: config.Transport,
 		idle: func() {}, pools: map[string]*pool{},
 	}
 	p.life, p.end = context.WithCancel(context.Background())
 	if p.jitter == nil {
 		p.jitter = rand.Float64
+	}
+	if p.landed == nil {
+		p.landed = func(Key, Result, time.Duration) {}
 	}
 	if p.transport == nil {
 		own := sglang.NewTransport()
@@ -129,7 +136,7 @@ func (p *Prober) place(poolUID string, old *target, spec Target) *target {
 	}
 	t := &target{
 		key:  Key{Pool: poolUID, Incarnation: spec.Incarnation},
-		sink: p.sink, jitter: p.jitter, wake: make(chan struct{}, 1),
+		sink: p.sink, jitter: p.jitter, landed: p.landed, wake: make(chan struct{}, 1),
 		state: fresh, spec: spec, seq: seq,
 	}
 	t.client = sglang.New(spec.URL, p.transport, t.keys)

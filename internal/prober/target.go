@@ -25,6 +25,7 @@ type target struct {
 	client *sglang.Client
 	sink   Sink
 	jitter func() float64
+	landed func(Key, Result, time.Duration)
 	wake   chan struct{} // of capacity one: there is something new for the loop
 	stop   context.CancelFunc
 
@@ -91,6 +92,9 @@ func (t *target) round(ctx context.Context) time.Duration {
 	result := probe(f.ctx, t.client, f.timeout)
 	result.stamp = f.stamp
 	landed := time.Now()
+	if f.ctx.Err() == nil { // one that was cut short says nothing about the engine
+		t.landed(t.key, resultOf(result.kind), landed.Sub(sent))
+	}
 	t.happen(result, landed)
 	period := scale(f.period, 1-spread+2*spread*t.jitter())
 	return max(period-landed.Sub(sent), 0)

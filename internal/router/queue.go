@@ -26,10 +26,12 @@ type lane struct {
 type waiter struct {
 	links[waiter]
 	ticket int64
-	lane   lane
-	req    Request
-	grant  Grant
-	err    error
+	// since is when it began to wait.
+	since instant
+	lane  lane
+	req   Request
+	grant Grant
+	err   error
 	// done is closed by Table once grant or err is set.
 	done chan struct{}
 }
@@ -41,7 +43,8 @@ func (q *queue) init() {
 }
 
 // wait puts w at the end of its lane.
-func (s *state) wait(w *waiter) {
+func (s *state) wait(w *waiter, now instant) {
+	w.since = now
 	s.queue.tickets++
 	w.ticket = s.queue.tickets
 	s.queue.n++
@@ -68,10 +71,11 @@ func (s *state) homeOf(id SessionID) *backend {
 }
 
 // leave takes w out: it has its answer, or its client has gone.
-func (s *state) leave(w *waiter) {
+func (s *state) leave(w *waiter, end WaitEnd, now instant) {
 	if !s.queue.remove(w) {
 		return
 	}
+	s.waited(w, end, now)
 	s.queue.n--
 	if s.queue.ids[w.req.ID]--; s.queue.ids[w.req.ID] == 0 {
 		delete(s.queue.ids, w.req.ID)
@@ -159,7 +163,11 @@ func (s *state) serve(w *waiter, now instant) bool {
 	if s.mayWait(&w.req, err) {
 		return false
 	}
-	s.leave(w)
+	end := WaitGranted
+	if err != nil {
+		end = WaitRefused
+	}
+	s.leave(w, end, now)
 	w.grant, w.err = g, err
 	s.queue.woken = append(s.queue.woken, w)
 	return true
@@ -171,7 +179,7 @@ func (s *state) refuseForGood(now instant) {
 	for _, l := range s.queue.lanes {
 		for w := range l.all {
 			if _, err := s.precheck(&w.req, now); err != nil && !s.mayWait(&w.req, err) {
-				s.leave(w)
+				s.leave(w, WaitRefused, now)
 				w.err = err
 				s.queue.woken = append(s.queue.woken, w)
 			}

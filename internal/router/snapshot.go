@@ -19,7 +19,11 @@ type Snapshot struct {
 	// Requests is the number of request records kept, ended ones included.
 	Requests int
 	Waiting  int
-	Totals   Totals
+	// Queues says who waits, by sender; senders for whom nobody waits are left out.
+	Queues []QueueSnapshot
+	// Uncertain leases were released as Ambiguous and are neither proven dead nor given up on.
+	Uncertain int
+	Totals    Totals
 }
 
 // BackendSnapshot is one incarnation.
@@ -65,6 +69,15 @@ type SenderSnapshot struct {
 	Fenced bool
 }
 
+// QueueSnapshot is who waits for leases of one sender.
+type QueueSnapshot struct {
+	Sender SenderName
+	// Waiting acquires.
+	Waiting int
+	// Longest is how long the first of them has waited.
+	Longest time.Duration
+}
+
 // Failure is why a pool grants nothing any more (R13).
 type Failure struct {
 	Request RequestID
@@ -91,6 +104,8 @@ type Totals struct {
 	Released map[Outcome]int64
 	// Refused counts refusals of acquire by reason.
 	Refused map[Reason]int64
+	// Waits are those that have ended, by how.
+	Waits map[WaitEnd]Waits
 }
 
 // SessionView explains where a session lives and why.

@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-func (s *state) snapshot(began time.Time) Snapshot {
+func (s *state) snapshot(began time.Time, now instant) Snapshot {
 	out := Snapshot{
 		Pool: s.pool, Epoch: s.epoch, Term: s.term, Leasing: s.leasing, Published: s.published, Target: s.target,
-		Failure: s.failure.open(began), Sessions: len(s.sessions), Requests: len(s.leases), Waiting: s.queue.n,
+		Failure: s.failure.open(began), Sessions: len(s.sessions), Requests: len(s.leases), Waiting: s.queue.n, Queues: s.queues(now), Uncertain: len(s.uncertain),
 		Totals: s.totals,
 	}
 	out.Totals.Released = maps.Clone(s.totals.Released)
 	out.Totals.Refused = maps.Clone(s.totals.Refused)
+	out.Totals.Waits = maps.Clone(s.totals.Waits)
 	unknown := false
 	for _, b := range s.backends {
 		out.Backends = append(out.Backends, s.snapshotOf(b))

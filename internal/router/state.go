@@ -80,7 +80,7 @@ func newState(pool PoolUID, newRID func() RID) *state {
 		sessions: map[SessionID]*session{}, groups: map[GroupID]*group{}, leases: map[RequestID]*lease{},
 		strays:    map[RID]*lease{},
 		uncertain: map[*lease]struct{}{},
-		totals:    Totals{Released: map[Outcome]int64{}, Refused: map[Reason]int64{}},
+		totals:    Totals{Released: map[Outcome]int64{}, Refused: map[Reason]int64{}, Waits: map[WaitEnd]Waits{}},
 	}
 	s.idle.link, s.ended.link = sessionLinks, leaseLinks
 	s.queue.init()

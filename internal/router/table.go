@@ -140,7 +140,7 @@ func (t *Table) acquireOrQueue(r Request, now time.Time) (*waiter, Grant, error)
 		return nil, g, err
 	}
 	w := &waiter{req: r, done: make(chan struct{})}
-	s.wait(w)
+	s.wait(w, at)
 	return w, g, err
 }
 
@@ -149,7 +149,7 @@ func (t *Table) acquireOrQueue(r Request, now time.Time) (*waiter, Grant, error)
 func (t *Table) giveUpWaiting(w *waiter, stood error, now time.Time) error {
 	s, at := t.enter(now)
 	defer t.leave(at)
-	s.leave(w)
+	s.leave(w, WaitAbandoned, at)
 	s.freed = true // whoever stood behind w may be served
 	if l := s.leases[w.req.ID]; l != nil && l.rid == w.grant.Claim.RID && l.handed == handedOnce && l.phase == phaseActive {
 		s.takeBack(l, at)

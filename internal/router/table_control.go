@@ -119,5 +119,5 @@ func (t *Table) Snapshot(now time.Time) Snapshot {
 	s, at := t.enter(now)
 	defer t.leave(at)
 	s.advance(at)
-	return s.snapshot(t.began)
+	return s.snapshot(t.began, at)
 }
