@@ -59,6 +59,13 @@ type InferencePoolSpec struct {
 	// +optional
 	Leasing Leasing `json:"leasing,omitempty"`
 
+	// engineMode says whether the engines generate. Any paused mode stops leases first, then pauses
+	// each engine; Running continues those that were paused for it and no others, and leases follow.
+	// A change from one paused mode to another continues each engine and pauses it anew. Engines that
+	// somebody else paused are left alone. Empty: Running.
+	// +optional
+	EngineMode EngineMode `json:"engineMode,omitempty"`
+
 	// routing says how a session without a home gets one. Empty: LeastOutstanding with the default
 	// affinity. A change applies to the next assignment.
 	// +optional

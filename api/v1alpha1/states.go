@@ -2,7 +2,7 @@ package v1alpha1
 
 // BackendState says what a backend is doing.
 //
-// +kubebuilder:validation:Enum=Pending;Serving;Unhealthy;Settling;Isolated;Draining;Drained;Retired
+// +kubebuilder:validation:Enum=Pending;Serving;Unhealthy;Settling;Isolated;Draining;Drained;Pausing;Paused;Continuing;Retired
 type BackendState string
 
 const (
@@ -22,6 +22,13 @@ const (
 	BackendDraining BackendState = "Draining"
 	// BackendDrained means that it takes no new session and that nothing can be running there.
 	BackendDrained BackendState = "Drained"
+	// BackendPausing means that it takes no leases and that its engine is being paused by this
+	// operator.
+	BackendPausing BackendState = "Pausing"
+	// BackendPaused means that the engine has answered that it is paused, for this operator.
+	BackendPaused BackendState = "Paused"
+	// BackendContinuing means that the engine is to go on after a pause and has not answered yet.
+	BackendContinuing BackendState = "Continuing"
 	// BackendRetired means that the spec does not select the incarnation any more, or that
 	// its pod is no longer there, and that something is or may still be running there.
 	BackendRetired BackendState = "Retired"
@@ -58,6 +65,11 @@ const (
 	// ReasonSuspectedPaused surfaces when the engine answers about itself but does not generate:
 	// someone else paused it.
 	ReasonSuspectedPaused BackendReason = "SuspectedPaused"
+	// ReasonEngineMode surfaces while spec.engineMode is or was why the engine is paused.
+	ReasonEngineMode BackendReason = "EngineMode"
+	// ReasonEngineCallFailed surfaces when the engine did not do what this operator asked of it; the
+	// message has its words, and it is asked again.
+	ReasonEngineCallFailed BackendReason = "EngineCallFailed"
 	// ReasonUnknownLoad surfaces while executions of an earlier term or pool may run there.
 	ReasonUnknownLoad BackendReason = "UnknownLoad"
 	// ReasonExecutionUncertain surfaces while executions of unknown fate are made certain.

@@ -5,7 +5,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // InferencePoolStatus is what the operator found and did.
 //
 // Facts are term, lives, startSecondsHighWater, failure and, in backends, incarnation of a static
-// endpoint, drainStartTime and isolationStartTime. The rest is a report that can be derived anew.
+// endpoint, drainStartTime, isolationStartTime, pausedBy and pauseMode. The rest is a report that can be derived anew.
 type InferencePoolStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
@@ -64,7 +64,7 @@ type InferencePoolStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	Backends []BackendStatus `json:"backends,omitempty"`
 
-	// conditions are Ready, BackendsAvailable, Held, Draining, SendersFenced and Failed.
+	// conditions are Ready, BackendsAvailable, Held, EnginesPaused, Draining, SendersFenced and Failed.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -230,6 +230,16 @@ type BackendStatus struct {
 	// could not be proven dead. A fact. Empty: it is not isolated.
 	// +optional
 	IsolationStartTime *metav1.Time `json:"isolationStartTime,omitempty"`
+
+	// pausedBy says for what this operator has paused the engine, or is about to, or has not been
+	// told yet that it goes on. A fact: only such an engine is continued by it. Empty: this operator
+	// has not paused it.
+	// +optional
+	PausedBy PauseOwner `json:"pausedBy,omitempty"`
+
+	// pauseMode is how the engine was paused. A fact. Set with pausedBy, and only then.
+	// +optional
+	PauseMode PauseMode `json:"pauseMode,omitempty"`
 
 	// lastTransitionTime is when state last changed.
 	// +required

@@ -44,8 +44,9 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 		Settle: func(ctx context.Context, table *router.Table, keys sglang.KeySource) {
 			settler.Run(ctx, table, settler.Config{Transport: told.Engines(engines), Keys: keys})
 		},
-		Nodes:  nodesFor(manager, o),
-		Events: manager.GetEventRecorder("berthmaster"), Clock: clock.RealClock{},
+		Engines: engines,
+		Nodes:   nodesFor(manager, o),
+		Events:  manager.GetEventRecorder("berthmaster"), Clock: clock.RealClock{},
 		Election: o.election.electionOf(), Self: name,
 	})
 	defer func() { told.probes.Close() }()

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/berthmaster/berthmaster/internal/prober"
 	"github.com/berthmaster/berthmaster/internal/router"
 )
 
@@ -39,15 +40,20 @@ func (r *Reconciler) steps(w *world, p *plan, now time.Time) []step {
 		return nil
 	case courseLeave:
 		return []step{{"leave the pool", func(ctx context.Context) error { r.leave(ctx, w); return nil }}}
+	case courseFinish:
+		return r.finishing(w, p, now)
 	case courseYield:
 		return []step{{"yield to a higher term", func(ctx context.Context) error { r.yield(ctx, w, now); return nil }}}
 	case courseLead:
 		return []step{
+			{"hold the pool's end", func(ctx context.Context) error { return r.holdEnd(ctx, w, p) }},
 			{"record facts", func(ctx context.Context) error { return r.recordFacts(ctx, w, p, now) }},
 			{"begin the term", func(ctx context.Context) error { return r.begin(ctx, w, p, now) }},
 			{"hand over the fleet", func(context.Context) error { return r.handOver(w, p, now) }},
 			{"tell what the probes know", func(context.Context) error { w.tellHealth(now); return nil }},
 			{"set the probes", func(context.Context) error { r.setProbes(w, p); return nil }},
+			{"tell the engines", func(context.Context) error { r.tellEngines(w, p); return nil }},
+			{"let the pool go", func(ctx context.Context) error { return r.letGo(ctx, w, p) }},
 		}
 	case courseServe:
 		return r.serving(w, p, now)
@@ -58,9 +64,12 @@ func (r *Reconciler) steps(w *world, p *plan, now time.Time) []step {
 // serving are the steps that keep the router in step.
 func (r *Reconciler) serving(w *world, p *plan, now time.Time) []step {
 	return []step{
+		{"hold the pool's end", func(ctx context.Context) error { return r.holdEnd(ctx, w, p) }},
 		{"record facts", func(ctx context.Context) error { return r.recordFacts(ctx, w, p, now) }},
 		{"hand over the fleet", func(context.Context) error { return r.handOver(w, p, now) }},
 		{"set the probes", func(context.Context) error { r.setProbes(w, p); return nil }},
+		{"tell the engines", func(context.Context) error { r.tellEngines(w, p); return nil }},
+		{"let the pool go", func(ctx context.Context) error { return r.letGo(ctx, w, p) }},
 	}
 }
 
@@ -90,7 +99,10 @@ func (r *Reconciler) leave(ctx context.Context, w *world) {
 		return
 	}
 	r.prober.Forget(string(t.uid))
-	r.keyring.forget(t.uid)
+	if w.leaving == nil {
+		r.keyring.forget(t.uid)
+		r.desk.drop(t.uid)
+	}
 	for _, other := range r.claims.withdraw(t.uid) {
 		r.wake(ctx, other)
 	}
@@ -102,6 +114,7 @@ func (r *Reconciler) yield(ctx context.Context, w *world, now time.Time) {
 	if w.tenure.standing == standingDeposed {
 		return
 	}
+	r.desk.drop(w.tenure.uid)
 	if w.election == ElectionAwaited {
 		r.tenures.again(ctx, w.tenure, now) // it follows from now on, with a table that knows nothing
 		log.FromContext(ctx).Info("follows: the status has a higher term", "ours", w.term, "theirs", pastOf(w.pool).Term)
@@ -183,5 +196,19 @@ func (r *Reconciler) handOver(w *world, p *plan, now time.Time) error {
 }
 
 // setProbes has the backends of the fleet probed. It follows the hand-over, so that the router
-// knows what it hears of.
-func (r *Reconciler) setProbes(w *world, p *plan) { r.prober.Set(string(w.pool.UID), p.targets) }
+// knows what it hears of. A pause is told to the prober before the engine is, so that no probe sent
+// before it counts, and its end after the engine has answered.
+func (r *Reconciler) setProbes(w *world, p *plan) {
+	pool := string(w.pool.UID)
+	r.prober.Set(pool, p.targets)
+	paused := p.pausedLives()
+	for i := range p.targets {
+		key := prober.Key{Pool: pool, Incarnation: p.targets[i].Incarnation}
+		tell := r.prober.Resume
+		if _, rests := paused[router.Incarnation(key.Incarnation)]; rests {
+			tell = r.prober.Pause
+		}
+		// A target that is not there any more has nothing to be told.
+		_ = tell(key)
+	}
+}

@@ -25,7 +25,7 @@ func (a account) backends(now time.Time) []v1alpha1.BackendStatus {
 	for i := range a.plan.berths {
 		b := &a.plan.berths[i]
 		seen := known[b.incarnation]
-		if b.place == placeStray && seen == nil {
+		if b.place == placeStray && seen == nil && !b.engine.paused.asked() {
 			continue
 		}
 		entry := entryOf(b, seen, a.verdicts[string(b.incarnation)])
@@ -69,6 +69,7 @@ func isolationOf(seen *router.BackendSnapshot, was *v1alpha1.BackendStatus, now 
 func entryOf(b *berth, seen *router.BackendSnapshot, verdict string) v1alpha1.BackendStatus {
 	entry := v1alpha1.BackendStatus{
 		Name: b.name, Incarnation: string(b.incarnation), URL: b.url, DrainStartTime: timeOrNil(b.drain.start),
+		PausedBy: b.engine.paused.by, PauseMode: b.engine.paused.mode,
 	}
 	if seen != nil {
 		entry.Capacity, entry.WeightVersion = seen.Capacity, string(seen.Version)
@@ -93,6 +94,8 @@ func stateOf(b *berth, seen *router.BackendSnapshot) (v1alpha1.BackendState, v1a
 		return v1alpha1.BackendRetired, b.unusable, b.message
 	case seen != nil && (seen.Isolated || !b.isolated.IsZero() && seen.UnknownLoad):
 		return v1alpha1.BackendIsolated, v1alpha1.ReasonExecutionUncertain, ""
+	case b.engine.state != "":
+		return engineState(b)
 	case b.unusable != "":
 		return v1alpha1.BackendPending, b.unusable, b.message
 	case seen == nil:

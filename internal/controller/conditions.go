@@ -22,6 +22,7 @@ func conditionsOf(backends []v1alpha1.BackendStatus, status *v1alpha1.InferenceP
 		readyCondition(status, a.spec.Leasing),
 		availableCondition(status.Summary, a.spec),
 		heldCondition(a.spec.Leasing, &a.snapshot),
+		enginesCondition(a.spec.EngineMode, a.plan),
 		drainingCondition(backends, a.plan, now),
 		fencedCondition(status.Senders),
 		failedCondition(status.Failure),

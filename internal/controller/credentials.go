@@ -69,18 +69,18 @@ func (k *keyring) source(pool types.UID) sglang.KeySource {
 
 // readCredentials reads the secret that the pool names, if it is time to. That it cannot be read stops
 // nothing else: fences and drains do not wait for it.
-func (r *Reconciler) readCredentials(ctx context.Context, w *world, now time.Time) {
-	w.keys = r.keyring.source(w.pool.UID)
-	ref := w.pool.Spec.Backends.CredentialsSecretRef
+func (r *Reconciler) readCredentials(ctx context.Context, w *world, pool *v1alpha1.InferencePool, now time.Time) {
+	w.keys = r.keyring.source(pool.UID)
+	ref := pool.Spec.Backends.CredentialsSecretRef
 	if ref == nil {
-		r.keyring.forget(w.pool.UID)
+		r.keyring.forget(pool.UID)
 		return
 	}
-	last := r.keyring.get(w.pool.UID)
+	last := r.keyring.get(pool.UID)
 	if last.secret != ref.Name || !now.Before(last.readAt.Add(credentialsFresh)) {
 		last = readSecret(ctx, r.live, w.key.Namespace, ref, last)
 		last.readAt = now
-		r.keyring.put(w.pool.UID, last)
+		r.keyring.put(pool.UID, last)
 	}
 	w.keysFault, w.rereadAt = last.fault, last.readAt.Add(credentialsPeriod)
 }

@@ -80,7 +80,7 @@ func TestCredentialsAreReadAgainOnlyWhenItIsTime(t *testing.T) {
 		if name != "" {
 			w.pool.Spec.Backends.CredentialsSecretRef = &v1alpha1.CredentialsReference{Name: name}
 		}
-		r.readCredentials(t.Context(), &w, at)
+		r.readCredentials(t.Context(), &w, w.pool, at)
 		return w
 	}
 	keys := look(noon, "keys").keys

@@ -19,6 +19,8 @@ const (
 	courseLead
 	// courseLeave forgets a pool that is not there any more.
 	courseLeave
+	// courseFinish does the same for a pool that is being deleted, and continues what it paused.
+	courseFinish
 	// courseYield stops granting, because a higher term has been written.
 	courseYield
 	// courseFollow keeps the probes warm for the day when this process leads.
@@ -48,6 +50,9 @@ type plan struct {
 	targets    []prober.Target
 	// berths are the backends, those that a drain names in vain, and the strays.
 	berths []berth
+	// farewells are orders to the engines of a pool that is being deleted, and over is that it may go.
+	farewells []farewell
+	over      bool
 	// deadline is when to look again although nothing happens. Zero: never.
 	deadline time.Time
 	// nodes says whether cordons are seen.
@@ -73,11 +78,17 @@ type berth struct {
 	drain    drain
 	isolated time.Time // when the status says that it was isolated; zero: it does not
 	load     router.Load
+	engine   engineWork
+	// forgotten: the router counts nothing on this stray and need not meet it again.
+	forgotten bool
 }
 
 // decide makes the plan for a pool. It is a pure function of the world and the time, and reads no
 // condition that this controller wrote.
 func decide(w world, now time.Time) plan {
+	if w.leaving != nil {
+		return planFarewell(w, now)
+	}
 	if w.pool == nil {
 		return plan{course: courseLeave}
 	}
@@ -89,7 +100,7 @@ func decide(w world, now time.Time) plan {
 	case courseLead:
 		p.term = past.Term + 1
 		w.origin = originOf(w.pool)
-	case courseServe, courseFollow, courseResume, courseLeave:
+	case courseServe, courseFollow, courseResume, courseLeave, courseFinish:
 	}
 	p.startSeconds = max(past.StartSeconds, startSecondsOf(&w.pool.Spec))
 	sightings := w.pods
@@ -98,6 +109,7 @@ func decide(w world, now time.Time) plan {
 	sightings = append(sightings, endpoints...)
 	p.planBerths(w, sightings, now)
 	p.planGone(w)
+	p.planEngines(w, now)
 	p.planFleet(w)
 	p.planDeadline(w.rereadAt, now)
 	if p.nodes = w.nodes; p.nodes == nodesAwaited {
@@ -220,7 +232,7 @@ func (p *plan) addBerth(w world, b berth, asked *v1alpha1.DrainSpec, now time.Ti
 // strayBerth says what became of a stray, and of its address: behind that of a missing pod another
 // engine may answer by now.
 func strayBerth(s stray, replaced bool) berth {
-	b := berth{place: placeStray, load: router.LoadUnknown}
+	b := berth{place: placeStray, load: router.LoadUnknown, forgotten: s.forgotten}
 	b.sighting = sighting{name: s.name, incarnation: s.incarnation, url: s.url, process: processLives}
 	switch {
 	case s.fate == fateMissing:
@@ -267,12 +279,11 @@ func (p *plan) planGone(w world) {
 // planDeadline finds when to look again: at the next drain that will be late, or for keys that may have
 // been rotated.
 func (p *plan) planDeadline(reread, now time.Time) {
-	p.deadline = reread
+	if p.deadline.IsZero() || !reread.IsZero() && reread.Before(p.deadline) {
+		p.deadline = reread
+	}
 	for i := range p.berths {
-		deadline := p.berths[i].drain.deadline
-		if deadline.After(now) {
-			p.deadline = earlier(p.deadline, deadline)
-		}
+		p.lookAgain(p.berths[i].drain.deadline, now)
 	}
 }
 

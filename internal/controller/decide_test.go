@@ -267,7 +267,7 @@ func TestDecideIsAFunctionOfWhatItIsGiven(t *testing.T) {
 	w.pool.Spec.Drain = []v1alpha1.DrainSpec{{Backend: "a"}, {Backend: "nobody"}}
 	before := w.pool.DeepCopy()
 	first, second := decide(w, noon), decide(w, noon)
-	opts := cmp.Options{cmp.AllowUnexported(plan{}, berth{}, sighting{}, drain{}, drainCause{}), cmpopts.EquateComparable()}
+	opts := cmp.Options{cmp.AllowUnexported(plan{}, berth{}, sighting{}, drain{}, drainCause{}, engineWork{}, order{}, pause{}), cmpopts.EquateComparable()}
 	if diff := cmp.Diff(first.fleet, second.fleet, opts); diff != "" {
 		t.Errorf("two fleets of one world (-first +second):\n%s", diff)
 	}

@@ -3,8 +3,8 @@
 //
 // A reconcile observes (all reads), decides (a pure function of what was seen and the time),
 // applies (named steps, each idempotent) and reports (one status write). Nothing in it waits for
-// an engine: the prober and the settler talk to engines and tell the router's table, whose changes
-// wake the reconciler.
+// an engine: the prober and the settler talk to engines and tell the router's table, and the desk
+// gives them orders; what they learn wakes the reconciler.
 //
 // # Authority
 //
@@ -16,10 +16,19 @@
 // # Facts
 //
 // Some fields of the status are facts: term, lives, startSecondsHighWater, failure, and for a
-// backend the incarnation of a static endpoint, drainStartTime and isolationStartTime. A fact is
-// written at once and before the act that it records: before a drain is handed to the router, a
+// backend the incarnation of a static endpoint, drainStartTime, isolationStartTime, pausedBy and
+// pauseMode. A fact is written at once and before the act that it records: before a drain is handed to the router, a
 // release that failed the pool is answered. Everything else in the status is derived anew each
 // time, and its writes are merged to one a second.
+//
+// # Pauses
+//
+// An engine is paused in this order: the fact that we do is written, the router grants no lease there
+// any more, probes sent before count no more, and the engine is told. It goes on in the other order:
+// the engine answers, the fact is taken back, the router grants. The fact is all that has to survive
+// this process: with it, an engine whose answer nobody remembers is told again; without it, an engine
+// that is paused was paused by somebody else and is not continued. While a fact stands the pool bears
+// a finalizer, and its deletion waits, within a bound, for the engines to go on.
 //
 // # When an engine process has ended
 //

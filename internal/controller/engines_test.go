@@ -189,3 +189,12 @@ func (f *fleet) destroy(ctx context.Context, name string) {
 	GinkgoHelper()
 	Expect(admin.Delete(ctx, f.pod(ctx, name), client.GracePeriodSeconds(0))).To(Succeed())
 }
+
+// relabel sets a label of a pod.
+func (f *fleet) relabel(ctx context.Context, name, key, value string) {
+	GinkgoHelper()
+	pod := f.pod(ctx, name)
+	before := pod.DeepCopy()
+	pod.Labels[key] = value
+	Expect(admin.Patch(ctx, pod, client.MergeFrom(before))).To(Succeed())
+}

@@ -82,6 +82,7 @@ func changesBetween(before, after *v1alpha1.InferencePoolStatus) []change {
 	}
 	changes = append(changes, holdChanges(before.Conditions, after.Conditions)...)
 	changes = append(changes, sightChanges(before.Conditions, after.Conditions)...)
+	changes = append(changes, pauseChanges(before.Conditions, after.Conditions)...)
 	changes = append(changes, senderChanges(before.Senders, after.Senders)...)
 	return append(changes, backendChanges(before.Backends, after.Backends)...)
 }
@@ -163,7 +164,8 @@ func severity(state v1alpha1.BackendState) string {
 	case v1alpha1.BackendUnhealthy, v1alpha1.BackendIsolated, v1alpha1.BackendRetired:
 		return corev1.EventTypeWarning
 	case v1alpha1.BackendPending, v1alpha1.BackendServing, v1alpha1.BackendSettling,
-		v1alpha1.BackendDraining, v1alpha1.BackendDrained:
+		v1alpha1.BackendDraining, v1alpha1.BackendDrained,
+		v1alpha1.BackendPausing, v1alpha1.BackendPaused, v1alpha1.BackendContinuing:
 	}
 	return corev1.EventTypeNormal
 }

@@ -25,7 +25,7 @@ func (p *plan) planFleet(w world) {
 			p.fleet.Members = append(p.fleet.Members, member)
 			p.planProbe(b, healthOf(&spec.Health), w.keys)
 		}
-		if b.place != placeStray {
+		if b.place != placeStray || b.forgotten {
 			continue
 		}
 		if url, met := known[b.incarnation]; !met || url != b.url {
@@ -38,6 +38,7 @@ func memberOf(b *berth, fixed, fallback int64) router.Member {
 	member := router.Member{
 		Name: router.BackendName(b.name), Incarnation: b.incarnation, URL: b.url,
 		Capacity: fixed, FallbackCapacity: fallback, Drain: b.drain.mode, Load: b.load, Excluded: string(b.unusable),
+		Engine: b.engine.mode,
 	}
 	if b.capacity > 0 {
 		member.Capacity = b.capacity

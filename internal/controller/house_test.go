@@ -97,7 +97,8 @@ func (h *house) start() {
 		Settle: func(ctx context.Context, table *router.Table, keys sglang.KeySource) {
 			settler.Run(ctx, table, settler.Config{Transport: sglang.NewTransport(), Keys: keys})
 		},
-		Events: manager.GetEventRecorder("berthmaster"), Clock: clock.RealClock{},
+		Engines: sglang.NewTransport(),
+		Events:  manager.GetEventRecorder("berthmaster"), Clock: clock.RealClock{},
 		Self: v1alpha1.RouterStatus{Name: "manager-0", Address: "127.0.0.1:8085"},
 	})
 	Expect(reconciler.SetupWithManager(manager)).To(Succeed())

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,6 +47,10 @@ type Prober interface {
 	Set(poolUID string, targets []prober.Target)
 	// Forget ends all targets of a pool.
 	Forget(poolUID string)
+	// Pause says that this operator is about to pause a target's engine.
+	Pause(key prober.Key) error
+	// Resume says that the engine runs again.
+	Resume(key prober.Key) error
 	// Latest is what is known of a pool's targets, by incarnation.
 	Latest(poolUID string) map[string]prober.Observation
 }
@@ -68,6 +73,8 @@ type Config struct {
 	Settle func(ctx context.Context, table *router.Table, keys sglang.KeySource)
 	// Self is this replica, as the status names it while it leads.
 	Self v1alpha1.RouterStatus
+	// Engines carries the orders to engines: to pause, and to go on.
+	Engines http.RoundTripper
 	// Election says whether this process has to be elected first; the zero value: it leads.
 	Election Election
 	// Events takes the events.
@@ -88,6 +95,7 @@ type Reconciler struct {
 	claims     *claims
 	keyring    *keyring
 	cordons    *cordons
+	desk       *desk
 	leadership leadership
 	self       v1alpha1.RouterStatus
 	changed    chan event.TypedGenericEvent[types.NamespacedName]
@@ -99,6 +107,7 @@ func New(config Config) *Reconciler {
 		client: config.Client, live: config.Live, events: chronicle{config.Events}, clock: config.Clock,
 		leadership: leadership{election: config.Election}, self: config.Self,
 		origins: newOrigins(), claims: newClaims(), keyring: newKeyring(),
+		desk:    newDesk(config.Engines, config.Clock),
 		changed: make(chan event.TypedGenericEvent[types.NamespacedName]),
 	}
 	r.tenures = newTenures(config.Pools, r.wake, func(ctx context.Context, table *router.Table) {
@@ -117,8 +126,11 @@ func (r *Reconciler) wake(ctx context.Context, key types.NamespacedName) {
 	}
 }
 
-// Close forgets every pool: their tables are not found any more.
-func (r *Reconciler) Close() { r.tenures.close() }
+// Close forgets every pool: their tables are not found any more, and no engine is told anything.
+func (r *Reconciler) Close() {
+	r.desk.close()
+	r.tenures.close()
+}
 
 // AwaitPools returns once every pool that the cache lists has a table, so that a client that calls
 // after a restart is not told that its pool does not exist. It fails when ctx ends first.

@@ -26,6 +26,13 @@ type world struct {
 	// setBack: its status was set back by somebody, and what we last wrote stands in its place here.
 	setBack bool
 	tenure  *tenure
+	// leaving is a pool that is being deleted and may have paused engines, which are among strays then;
+	// pool is nil.
+	leaving *v1alpha1.InferencePool
+	// leavingSince is when this process first saw that.
+	leavingSince time.Time
+	// engines is what this process remembers of its orders to engines, by incarnation.
+	engines map[router.Incarnation]engineMemory
 	// standing, origin and term are the tenure's when the world was seen.
 	standing standing
 	origin   origin
@@ -73,7 +80,11 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, now 
 	if err != nil || pool == nil {
 		return w, err
 	}
+	if pool.DeletionTimestamp != nil {
+		return w, r.observeLeaving(ctx, &w, pool, now)
+	}
 	w.pool = pool
+	w.engines = r.desk.remember(pool.UID)
 	w.tenure = r.tenures.enter(ctx, key, pool.UID, now)
 	w.standing, w.origin, w.term = w.tenure.standing, w.tenure.origin, w.tenure.term
 	w.restore()
@@ -83,7 +94,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, now 
 	w.old = r.origins.isOld
 	w.servedOther = func(engine string) bool { return r.origins.servedOther(engine, pool.UID) }
 	w.seenIn = r.leadership.reignOf(w.tenure)
-	r.readCredentials(ctx, &w, now)
+	r.readCredentials(ctx, &w, pool, now)
 	reader := r.readerFor(w.tenure, w.authority, w.reign)
 	if err := r.readPods(ctx, reader, &w); err != nil {
 		return w, err
@@ -106,7 +117,8 @@ func (r *Reconciler) readerFor(t *tenure, command authority, reign int64) client
 	return r.client
 }
 
-// readPool returns the pool as it was last written or read, whichever is newer; nil: there is none.
+// readPool returns the pool as it was last written or read, whichever is newer; nil: there is none, or
+// none that this process has to do with any more.
 func (r *Reconciler) readPool(ctx context.Context, key types.NamespacedName, command authority, reign int64) (*v1alpha1.InferencePool, error) {
 	t := r.tenures.get(key)
 	reader := r.readerFor(t, command, reign)
@@ -117,10 +129,10 @@ func (r *Reconciler) readPool(ctx context.Context, key types.NamespacedName, com
 		}
 		return nil, fmt.Errorf("read the pool: %w", err)
 	}
-	if pool.DeletionTimestamp != nil {
+	if pool.DeletionTimestamp != nil && !r.mustFinish(&pool, command) {
 		return nil, nil
 	}
-	if t != nil && t.written != nil && t.written.UID == pool.UID && newer(t.written, &pool) {
+	if t != nil && t.written != nil && t.written.UID == pool.UID && pool.DeletionTimestamp == nil && newer(t.written, &pool) {
 		return t.written.DeepCopy(), nil
 	}
 	return &pool, nil

@@ -57,10 +57,11 @@ func withFacts(before *v1alpha1.InferencePoolStatus, p *plan, now time.Time) *v1
 	for i := range p.berths {
 		b := &p.berths[i]
 		isEndpoint := b.place == placeMember && lifeNumber(b.name, string(b.incarnation)) > 0
-		if !isEndpoint && b.drain.start.IsZero() {
+		entry := find(status.Backends, b.name, string(b.incarnation))
+		bears := isEndpoint || !b.drain.start.IsZero() || b.engine.paused.asked()
+		if !bears && (entry == nil || !pausedIn(entry).asked()) {
 			continue
 		}
-		entry := find(status.Backends, b.name, string(b.incarnation))
 		if entry == nil {
 			status.Backends = append(status.Backends, v1alpha1.BackendStatus{
 				Name: b.name, Incarnation: string(b.incarnation),
@@ -68,9 +69,10 @@ func withFacts(before *v1alpha1.InferencePoolStatus, p *plan, now time.Time) *v1
 			})
 			entry = &status.Backends[len(status.Backends)-1]
 		}
-		if isEndpoint {
+		if isEndpoint || b.engine.paused.asked() {
 			entry.URL = b.url
 		}
+		entry.PausedBy, entry.PauseMode = b.engine.paused.by, b.engine.paused.mode
 		if entry.DrainStartTime == nil && !b.drain.start.IsZero() {
 			// What the next step begins is said before it, so that a drain that is over at once
 			// was seen to begin.
@@ -146,7 +148,8 @@ func summaryOf(p *plan, entries []v1alpha1.BackendStatus) *v1alpha1.PoolSummary 
 		case v1alpha1.BackendDraining, v1alpha1.BackendDrained:
 			summary.Draining++
 		case v1alpha1.BackendPending, v1alpha1.BackendUnhealthy, v1alpha1.BackendSettling,
-			v1alpha1.BackendIsolated, v1alpha1.BackendRetired:
+			v1alpha1.BackendIsolated, v1alpha1.BackendRetired,
+			v1alpha1.BackendPausing, v1alpha1.BackendPaused, v1alpha1.BackendContinuing:
 		}
 	}
 	summary.Ready = strconv.Itoa(int(summary.Serving)) + "/" + strconv.Itoa(int(summary.Backends))
@@ -180,5 +183,5 @@ func weight(entry *v1alpha1.BackendStatus) int {
 }
 
 func hasFacts(entry *v1alpha1.BackendStatus) bool {
-	return entry.DrainStartTime != nil || entry.IsolationStartTime != nil || lifeNumber(entry.Name, entry.Incarnation) > 0
+	return entry.DrainStartTime != nil || entry.IsolationStartTime != nil || pausedIn(entry).asked() || lifeNumber(entry.Name, entry.Incarnation) > 0
 }

@@ -18,6 +18,8 @@ type stray struct {
 	incarnation router.Incarnation
 	url         string
 	fate        fate
+	// forgotten: the router counts nothing on it. It is remembered for its pause alone.
+	forgotten bool
 }
 
 // fate is what became of a stray.
@@ -51,21 +53,19 @@ func (r *Reconciler) readStrays(ctx context.Context, reader client.Reader, w *wo
 	return nil
 }
 
-// remembered lists the incarnations that the router knows, and, as long as it knows none of an
-// earlier term, those that the status names.
+// remembered lists the incarnations that the router knows, those that the status names as long as the
+// router knows none of an earlier term, and those whose engine the status says is paused.
 func (w *world) remembered() []stray {
 	var list []stray
 	for i := range w.snapshot.Backends {
 		b := &w.snapshot.Backends[i]
 		list = append(list, stray{name: string(b.Name), incarnation: b.Incarnation, url: b.URL})
 	}
-	if w.standing != standingNew {
-		return list
-	}
 	for i := range w.pool.Status.Backends {
 		b := &w.pool.Status.Backends[i]
-		if b.Incarnation != "" {
-			list = append(list, stray{name: b.Name, incarnation: router.Incarnation(b.Incarnation), url: b.URL})
+		met := w.standing != standingNew
+		if b.Incarnation != "" && (!met || pausedIn(b).asked()) {
+			list = append(list, stray{name: b.Name, incarnation: router.Incarnation(b.Incarnation), url: b.URL, forgotten: met})
 		}
 	}
 	return list

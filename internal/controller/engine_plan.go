@@ -1,0 +1,182 @@
+package controller
+
+import (
+	"time"
+
+	"github.com/berthmaster/berthmaster/api/v1alpha1"
+	"github.com/berthmaster/berthmaster/internal/prober"
+	"github.com/berthmaster/berthmaster/internal/router"
+)
+
+// pause is how and for what an engine is paused; the zero value: it is not.
+type pause struct {
+	by   v1alpha1.PauseOwner
+	mode v1alpha1.PauseMode
+}
+
+// asked reports whether there is a pause.
+func (p pause) asked() bool { return p.mode != "" }
+
+// pauseOf is what spec.engineMode asks for.
+func pauseOf(mode v1alpha1.EngineMode) pause {
+	switch mode {
+	case v1alpha1.EnginesPausedAbort:
+		return pause{v1alpha1.PausedByEngineMode, v1alpha1.PauseAbort}
+	case v1alpha1.EnginesPausedRetract:
+		return pause{v1alpha1.PausedByEngineMode, v1alpha1.PauseRetract}
+	case v1alpha1.EnginesPausedInPlace:
+		return pause{v1alpha1.PausedByEngineMode, v1alpha1.PauseInPlace}
+	case v1alpha1.EnginesRunning:
+	}
+	return pause{}
+}
+
+// pausedIn is the fact that the status has of a backend's engine.
+func pausedIn(entry *v1alpha1.BackendStatus) pause { return pause{entry.PausedBy, entry.PauseMode} }
+
+// engineWork is what a plan does about one engine.
+type engineWork struct {
+	// paused is a fact: written before the order to pause, and taken back after the answer to the
+	// order to continue.
+	paused pause
+	// mode is what the router is told: no leases from before the order to pause until after the answer
+	// to the order to continue.
+	mode router.EngineMode
+	// order is what to tell the engine now.
+	order order
+	// state is what the status says of it; empty: nothing about its engine.
+	state v1alpha1.BackendState
+	// delay is why it is not paused although that is wanted.
+	delay delay
+	// fault is why the engine did not do what it was told.
+	fault string
+	// retryAt is when to look again. Zero: when something happens.
+	retryAt time.Time
+}
+
+// delay is why an engine that is to be paused is not told to.
+type delay int
+
+const (
+	// delayNone: it is told.
+	delayNone delay = iota
+	// delayUnprobed: nobody knows yet how it is.
+	delayUnprobed
+	// delayOthers: somebody else seems to have paused it.
+	delayOthers
+)
+
+// engineSight is all that the work on one engine follows from.
+type engineSight struct {
+	// wanted is how the engine is to be paused, recorded is the fact in the status.
+	wanted, recorded pause
+	verdict          prober.Verdict
+	memory           engineMemory
+}
+
+// workOn decides what is done about one engine. The fact is what survives this process; what the
+// engine has answered is remembered by this process alone, and asked again if it is not.
+//
+//	wanted  recorded            then
+//	no      no                  it runs
+//	M       no                  record M, take its leases away, order the pause
+//	M       M                   order the pause until it is answered
+//	no, N   M                   order it to continue until that is answered; then the fact goes
+func workOn(s engineSight, now time.Time) engineWork {
+	switch {
+	case !s.recorded.asked() && !s.wanted.asked():
+		return engineWork{}
+	case !s.recorded.asked():
+		return s.begin(now)
+	case s.recorded.mode == s.wanted.mode:
+		return s.keep(now)
+	case s.memory.did(order{kind: orderContinue}):
+		if s.wanted.asked() {
+			return s.begin(now)
+		}
+		return engineWork{}
+	default:
+		return s.release(now)
+	}
+}
+
+// begin is a pause that nothing records yet. What somebody else has paused is not ours to pause, for
+// then it would be ours to continue; of an engine that was not probed, nobody knows.
+func (s engineSight) begin(now time.Time) engineWork {
+	switch s.verdict {
+	case prober.SuspectedPaused:
+		return engineWork{mode: router.EnginePaused, delay: delayOthers}
+	case prober.Unknown:
+		return engineWork{mode: router.EnginePaused, delay: delayUnprobed}
+	case prober.Healthy, prober.Unhealthy, prober.Refused:
+	}
+	work := engineWork{paused: s.wanted, mode: router.EnginePaused, state: v1alpha1.BackendPausing}
+	pausing := order{kind: orderPause, mode: s.wanted.mode, first: again}
+	if s.verdict == prober.Healthy {
+		pausing.first = first
+	}
+	return s.ordered(work, pausing, now)
+}
+
+// keep is a pause that is recorded and wanted.
+func (s engineSight) keep(now time.Time) engineWork {
+	work := engineWork{paused: s.recorded, mode: router.EnginePaused, state: v1alpha1.BackendPaused}
+	pausing := order{kind: orderPause, mode: s.recorded.mode}
+	if s.memory.did(pausing) {
+		return work
+	}
+	work.state = v1alpha1.BackendPausing
+	return s.ordered(work, pausing, now)
+}
+
+// release is a pause that is recorded and not wanted any more.
+func (s engineSight) release(now time.Time) engineWork {
+	work := engineWork{paused: s.recorded, mode: router.EnginePaused, state: v1alpha1.BackendContinuing}
+	return s.ordered(work, order{kind: orderContinue}, now)
+}
+
+// ordered adds an order that is due to the work.
+func (s engineSight) ordered(work engineWork, o order, now time.Time) engineWork {
+	if s.memory.failed.same(o) {
+		work.fault = s.memory.fault
+	}
+	if s.memory.busy() {
+		return work
+	}
+	if work.retryAt = s.memory.waits(o, now); work.retryAt.IsZero() {
+		work.order = o
+	}
+	return work
+}
+
+// planEngines decides for every berth what is done about its engine. Only a member's engine is ever
+// paused; whatever the pool has paused is continued, members or not.
+//
+// What was paused and has ended, or has no address any more, needs nothing.
+func (p *plan) planEngines(w world, now time.Time) {
+	wanted := pauseOf(w.pool.Spec.EngineMode)
+	for i := range p.berths {
+		b := &p.berths[i]
+		if b.incarnation == "" || b.url == "" || b.process != processLives {
+			continue
+		}
+		sight := engineSight{
+			verdict: w.verdicts[string(b.incarnation)].Verdict, memory: w.engines[b.incarnation],
+		}
+		if entry := find(w.pool.Status.Backends, b.name, string(b.incarnation)); entry != nil {
+			sight.recorded = pausedIn(entry)
+		}
+		if b.usable() {
+			sight.wanted = wanted
+		}
+		b.engine = workOn(sight, now)
+		p.lookAgain(b.engine.retryAt, now)
+	}
+}
+
+// lookAgain has the pool looked at then, if not before. Zero: nothing changes.
+func (p *plan) lookAgain(at, now time.Time) {
+	if at.After(now) && (p.deadline.IsZero() || at.Before(p.deadline)) {
+		p.deadline = at
+	}
+}
