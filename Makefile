@@ -60,9 +60,10 @@ generate: ## Write the deep copies of the API's types.
 	go tool controller-gen object paths=./api/...
 
 .PHONY: manifests
-manifests: ## Write the resource definition and the manager's rights.
+manifests: ## Write the resource definition, the manager's rights, and dist.
 	go tool controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	go tool controller-gen rbac:roleName=manager-role paths=./internal/... output:rbac:artifacts:config=config/rbac
+	$(MAKE) --no-print-directory dist
 
 .PHONY: dist
 dist: $(control-plane) ## Write dist/install.yaml and what the Helm chart has of config/.
