@@ -36,6 +36,9 @@ func (l *Layer) put(to string, e entry) {
 // Text adds a file with the given contents.
 func (l *Layer) Text(to, text string) { l.put(to, entry{mode: 0o644, text: []byte(text)}) }
 
+// Link adds a symbolic link.
+func (l *Layer) Link(at, to string) { l.put(at, entry{mode: 0o777, link: to}) }
+
 // Program adds an executable from the machine.
 func (l *Layer) Program(from, to string) { l.put(to, entry{mode: 0o755, source: from}) }
 

@@ -62,8 +62,19 @@ func (c config) manager(context.Context) (image.Image, error) {
 	return static(c.tag, filepath.Join(c.programs, "manager"))
 }
 
-func (c config) engine(context.Context) (image.Image, error) {
-	return static("registry.local/sglang-sim:1", filepath.Join(c.programs, "sglang-sim"))
+// engine has Python beside the simulated server, as the images of SGLang have, for hooks of pods.
+func (c config) engine(ctx context.Context) (image.Image, error) {
+	made, err := static("registry.local/sglang-sim:1", filepath.Join(c.programs, "sglang-sim"))
+	if err != nil {
+		return image.Image{}, err
+	}
+	it, err := askInterpreter(ctx)
+	if err != nil {
+		return image.Image{}, err
+	}
+	made.Layer.Link("/bin/python3", it.Program)
+	made.Env = []string{"PATH=/bin:/"}
+	return made, it.addTo(ctx, &made.Layer)
 }
 
 func (c config) dns(context.Context) (image.Image, error) {
