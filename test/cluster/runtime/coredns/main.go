@@ -15,7 +15,8 @@ import (
 )
 
 func main() {
-	// The order in which plugins see a query, not that of the Corefile.
-	dnsserver.Directives = []string{"errors", "health", "ready", "cache", "template", "kubernetes"}
+	// The order in which plugins see a query, not that of the Corefile: template takes what no one
+	// before it has answered.
+	dnsserver.Directives = []string{"errors", "health", "ready", "cache", "kubernetes", "template"}
 	coremain.Run()
 }
