@@ -34,7 +34,7 @@ var _ = BeforeSuite(func() {
 
 	scheme := runtime.NewScheme()
 	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
-	api, err = client.New(config, client.Options{Scheme: scheme})
+	api, err = refusals.listening(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 })
 
