@@ -85,6 +85,9 @@ const (
 	ReasonNodeCordoned BackendReason = "NodeCordoned"
 	// ReasonDeadlineExceeded surfaces when a drain takes longer than its deadline.
 	ReasonDeadlineExceeded BackendReason = "DeadlineExceeded"
+	// ReasonBackendGone surfaces when the backend that spec.drain names is not there any more and
+	// nothing of it can be running.
+	ReasonBackendGone BackendReason = "BackendGone"
 	// ReasonBackendNotFound surfaces when spec.drain names a backend that the pool does not have.
 	ReasonBackendNotFound BackendReason = "BackendNotFound"
 	// ReasonPodMissing surfaces when the pod object went without a word about its containers.
@@ -94,6 +97,9 @@ const (
 	// ReasonProcessEnded surfaces when the engine's process is known to have ended and no new one
 	// has started.
 	ReasonProcessEnded BackendReason = "ProcessEnded"
+	// ReasonCrashLooping surfaces when the engine's process has ended and the kubelet waits before it
+	// starts the next, because earlier ones did not last.
+	ReasonCrashLooping BackendReason = "CrashLooping"
 	// ReasonReplaced surfaces when a later incarnation of the same name has taken its place.
 	ReasonReplaced BackendReason = "Replaced"
 )

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/berthmaster/berthmaster/internal/prober"
@@ -94,18 +95,22 @@ func (w *world) tellHealth(now time.Time) {
 
 // leave forgets a pool that is not there any more.
 func (r *Reconciler) leave(ctx context.Context, w *world) {
-	t := r.tenures.leave(w.key)
-	if t == nil {
-		return
+	if t := r.tenures.leave(w.key); t != nil {
+		r.prober.Forget(string(t.uid))
+		if w.leaving == nil {
+			r.dismiss(t.uid)
+		}
 	}
-	r.prober.Forget(string(t.uid))
-	if w.leaving == nil {
-		r.keyring.forget(t.uid)
-		r.desk.drop(t.uid)
-	}
-	for _, other := range r.claims.withdraw(t.uid) {
+	for _, other := range r.claims.withdraw(w.key) {
 		r.wake(ctx, other)
 	}
+}
+
+// dismiss ends what goes on for a pool beside its tenure.
+func (r *Reconciler) dismiss(pool types.UID) {
+	r.prober.Forget(string(pool))
+	r.keyring.forget(pool)
+	r.desk.drop(pool)
 }
 
 // yield stops granting for good: another process has written a higher term. What ran for the tenure

@@ -23,21 +23,63 @@ func (a account) backends(now time.Time) []v1alpha1.BackendStatus {
 	}
 	var entries []v1alpha1.BackendStatus
 	for i := range a.plan.berths {
-		b := &a.plan.berths[i]
-		seen := known[b.incarnation]
+		b, seen := a.plan.berths[i], known[a.plan.berths[i].incarnation]
 		if b.place == placeStray && seen == nil && !b.engine.paused.asked() {
-			continue
+			if !a.standsFor(b.name) {
+				continue
+			}
+			b = b.vanished()
 		}
-		entry := entryOf(b, seen, a.verdicts[string(b.incarnation)])
-		if a.keysFault != "" && seen != nil && entry.State != v1alpha1.BackendServing && b.unusable == "" {
-			entry.Message = a.keysFault // whatever else the engine's answers look like
-		}
+		entry := a.entryOf(&b, seen)
 		was := before[[2]string{entry.Name, entry.Incarnation}]
 		entry.IsolationStartTime = isolationOf(seen, was, now)
 		entry.LastTransitionTime = transitionOf(&entry, was, now)
 		entries = append(entries, entry)
 	}
 	return entries
+}
+
+// entryOf is one line of the status, but for its times.
+func (a account) entryOf(b *berth, seen *router.BackendSnapshot) v1alpha1.BackendStatus {
+	entry := entryOf(b, seen, a.verdicts[string(b.incarnation)])
+	if b.place == placeNobody && a.knew(b.name) {
+		entry.Reason, entry.Message = v1alpha1.ReasonBackendGone, "the backend is not there any more, and nothing of it can be running"
+	}
+	if a.keysFault != "" && seen != nil && entry.State != v1alpha1.BackendServing && b.unusable == "" {
+		entry.Message = a.keysFault // whatever else the engine's answers look like
+	}
+	return entry
+}
+
+// standsFor reports whether a drain asks for a name of which nothing is left but a stray that the router
+// has forgotten: the drain is then over.
+func (a account) standsFor(name string) bool {
+	for i := range a.plan.berths {
+		if b := &a.plan.berths[i]; b.name == name && b.place != placeStray {
+			return false
+		}
+	}
+	_, asked := drainsByName(a.spec)[name]
+	return asked
+}
+
+// vanished is what is left of a stray's line once nothing of it can be running.
+func (b berth) vanished() berth {
+	return berth{sighting: sighting{name: b.name}, place: placeNobody, drain: b.drain}
+}
+
+// knew reports whether the status has told of a backend of that name, which is not the same as one
+// that never was.
+func (a account) knew(name string) bool {
+	for i := range a.before.Backends {
+		entry := &a.before.Backends[i]
+		was := entry.Incarnation != "" || entry.Reason == v1alpha1.ReasonBackendGone ||
+			entry.Reason == v1alpha1.ReasonStarting || entry.Reason == v1alpha1.ReasonCrashLooping
+		if entry.Name == name && was {
+			return true
+		}
+	}
+	return false
 }
 
 // transitionOf is when an entry came into its state.

@@ -2,12 +2,15 @@ package controller
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/berthmaster/berthmaster/api/v1alpha1"
 	"github.com/berthmaster/berthmaster/internal/sglang"
 )
 
@@ -18,36 +21,52 @@ type claimant struct {
 	created time.Time
 }
 
+// stake is what a pool claims.
+type stake struct {
+	who     claimant
+	engines map[string]struct{}
+}
+
 // claims says whose an engine is: it belongs to the oldest pool that claims it, because two routers
 // that count apart would each believe that it has room. Engines are known by their canonical
 // host:port.
 type claims struct {
 	mu       sync.Mutex
-	byEngine map[string][]claimant             // guarded by mu; the oldest first
-	byPool   map[types.UID]map[string]struct{} // guarded by mu
+	byEngine map[string][]claimant          // guarded by mu; the oldest first
+	byPool   map[types.NamespacedName]stake // guarded by mu
+
+	// surveyed is set once every pool that there was when this process began has staked. Guarded by
+	// survey, which is held meanwhile.
+	survey   sync.Mutex
+	surveyed bool
 }
 
 func newClaims() *claims {
-	return &claims{byEngine: map[string][]claimant{}, byPool: map[types.UID]map[string]struct{}{}}
+	return &claims{byEngine: map[string][]claimant{}, byPool: map[types.NamespacedName]stake{}}
 }
 
-// stake replaces what a pool claims. It returns the engines among them that an older pool has, and the
-// pools that must look again because a claim beside theirs came or went.
+// stake replaces what a pool claims, or what an earlier pool of its name did. It returns the engines
+// among them that an older pool has, and the pools that must look again because a claim beside theirs
+// came or went.
 func (c *claims) stake(who claimant, engines map[string]struct{}) (lost map[string]struct{}, others []types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before := c.byPool[who.uid]
-	for engine := range before {
+	before := c.byPool[who.key]
+	if before.who.uid != who.uid {
+		others = append(others, c.withdrawLocked(who.key)...)
+		before = stake{}
+	}
+	for engine := range before.engines {
 		if _, still := engines[engine]; !still {
 			others = append(others, c.removeLocked(who.uid, engine)...)
 		}
 	}
 	for engine := range engines {
-		if _, already := before[engine]; !already {
+		if _, already := before.engines[engine]; !already {
 			others = append(others, c.addLocked(who, engine)...)
 		}
 	}
-	c.byPool[who.uid] = engines
+	c.byPool[who.key] = stake{who: who, engines: engines}
 	lost = map[string]struct{}{}
 	for engine := range engines {
 		if c.byEngine[engine][0].uid != who.uid {
@@ -58,11 +77,19 @@ func (c *claims) stake(who claimant, engines map[string]struct{}) (lost map[stri
 }
 
 // withdraw ends all claims of a pool and returns the pools that must look again.
-func (c *claims) withdraw(pool types.UID) []types.NamespacedName {
-	_, others := c.stake(claimant{uid: pool}, nil)
+func (c *claims) withdraw(key types.NamespacedName) []types.NamespacedName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.byPool, pool)
+	return c.withdrawLocked(key)
+}
+
+// withdrawLocked is withdraw for a caller that holds mu.
+func (c *claims) withdrawLocked(key types.NamespacedName) []types.NamespacedName {
+	var others []types.NamespacedName
+	for engine := range c.byPool[key].engines {
+		others = append(others, c.removeLocked(c.byPool[key].who.uid, engine)...)
+	}
+	delete(c.byPool, key)
 	return others
 }
 
@@ -96,21 +123,63 @@ func keysOf(list []claimant) []types.NamespacedName {
 	return keys
 }
 
-// claim stakes the pool's claims on the engines that it sees, and wakes whom that concerns.
-func (r *Reconciler) claim(w *world) []types.NamespacedName {
+// claim stakes the pool's claims on the engines that it sees, and returns whom that concerns. Before the
+// first, every pool's are staked: a younger pool that is looked at first after a restart must not take
+// an engine that an older one has.
+func (r *Reconciler) claim(ctx context.Context, w *world) ([]types.NamespacedName, error) {
+	if err := r.surveyClaims(ctx); err != nil {
+		return nil, err
+	}
+	lost, others := r.claims.stake(claimantOf(w.pool), enginesOf(&w.pool.Spec, w.pods))
+	w.lost = lost
+	return others, nil
+}
+
+// surveyClaims stakes the claims of every pool that the cache has, once.
+func (r *Reconciler) surveyClaims(ctx context.Context) error {
+	r.claims.survey.Lock()
+	defer r.claims.survey.Unlock()
+	if r.claims.surveyed {
+		return nil
+	}
+	var list v1alpha1.InferencePoolList
+	if err := r.client.List(ctx, &list); err != nil {
+		return fmt.Errorf("list the pools that may claim engines: %w", err)
+	}
+	for i := range list.Items {
+		pool := &list.Items[i]
+		if pool.DeletionTimestamp != nil {
+			continue
+		}
+		pods, err := podsOf(ctx, r.client, pool)
+		if err != nil {
+			return err
+		}
+		r.claims.stake(claimantOf(pool), enginesOf(&pool.Spec, sightPods(pods, &pool.Spec.Backends)))
+	}
+	r.claims.surveyed = true
+	return nil
+}
+
+func claimantOf(pool *v1alpha1.InferencePool) claimant {
+	return claimant{
+		uid: pool.UID, created: pool.CreationTimestamp.Time,
+		key: types.NamespacedName{Namespace: pool.Namespace, Name: pool.Name},
+	}
+}
+
+// enginesOf are the engines that a pool claims.
+func enginesOf(spec *v1alpha1.InferencePoolSpec, pods []sighting) map[string]struct{} {
 	engines := map[string]struct{}{}
-	for i := range w.pods {
-		if s := &w.pods[i]; s.process == processLives {
+	for i := range pods {
+		if s := &pods[i]; s.process == processLives {
 			addEngine(engines, s.url)
 		}
 	}
-	for _, endpoint := range w.pool.Spec.Backends.Endpoints {
+	for _, endpoint := range spec.Backends.Endpoints {
 		addEngine(engines, string(endpoint.URL))
 	}
-	who := claimant{uid: w.pool.UID, key: w.key, created: w.pool.CreationTimestamp.Time}
-	lost, others := r.claims.stake(who, engines)
-	w.lost = lost
-	return others
+	return engines
 }
 
 // addEngine adds the engine at a base URL; one that is none claims nothing.

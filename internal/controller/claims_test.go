@@ -44,14 +44,29 @@ func TestEngineBelongsToTheOldestPoolThatClaimsIt(t *testing.T) {
 	if lost, others = c.stake(young, set("x", "y")); cmp.Diff(set("y"), lost) != "" || len(others) > 0 {
 		t.Errorf("the younger lost %v and woke %v, want y and nobody", lost, others)
 	}
-	if others = c.withdraw("old"); cmp.Diff([]types.NamespacedName{young.key}, others) != "" {
+	if others = c.withdraw(old.key); cmp.Diff([]types.NamespacedName{young.key}, others) != "" {
 		t.Errorf("the end of the older woke %v, want the younger", others)
 	}
 	if lost, _ = c.stake(young, set("x", "y")); len(lost) > 0 {
 		t.Errorf("after the end of the older, it lost %v", lost)
 	}
-	if others = c.withdraw("young"); len(others) > 0 || len(c.byEngine)+len(c.byPool) > 0 {
+	if others = c.withdraw(young.key); len(others) > 0 || len(c.byEngine)+len(c.byPool) > 0 {
 		t.Errorf("woke %v; %d engines and %d pools are remembered", others, len(c.byEngine), len(c.byPool))
+	}
+}
+
+func TestAPoolOfTheSameNameInheritsNoClaim(t *testing.T) {
+	c, first, young := newClaims(), pioneer("first", 3), pioneer("young", 1)
+	c.stake(first, set("x"))
+	c.stake(young, set("x"))
+	again := first
+	again.uid, again.created = "again", noon
+	lost, others := c.stake(again, set("x"))
+	if cmp.Diff(set("x"), lost) != "" || !slices.Contains(others, young.key) {
+		t.Errorf("the new pool of the name lost %v and woke %v; want it to lose x to the other", lost, others)
+	}
+	if lost, _ = c.stake(young, set("x")); len(lost) > 0 {
+		t.Errorf("the other lost %v to a pool that is gone", lost)
 	}
 }
 
@@ -68,7 +83,7 @@ func TestClaimsGiveEveryEngineToExactlyOnePool(t *testing.T) {
 			},
 			"withdraw": func(t *rapid.T) {
 				who := rapid.SampledFrom(pools).Draw(t, "pool")
-				c.withdraw(who.uid)
+				c.withdraw(who.key)
 				delete(wanted, who.uid)
 			},
 			"": func(t *rapid.T) {

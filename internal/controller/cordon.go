@@ -189,6 +189,7 @@ func (c *cordons) on(node string) bool {
 func (r *Reconciler) readCordons(ctx context.Context, w *world) error {
 	nodes := map[string]struct{}{}
 	if policy := w.pool.Spec.Backends.OnCordon; policy == "" || policy == v1alpha1.CordonIgnore {
+		w.nodes = nodesIgnored
 		w.tenure.standsOn(nil)
 		return nil
 	}

@@ -159,7 +159,7 @@ func (p *plan) planBerths(w world, sightings []sighting, now time.Time) {
 		}
 		contest(&s, w.lost, taken)
 		if s.process == processEnded {
-			s.unusable, s.message = v1alpha1.ReasonProcessEnded, "the engine's process has ended, and no new one has started"
+			s.ends()
 		}
 		p.addBerth(w, berth{sighting: s, place: placeMember, load: loadOf(w, s)}, drains[s.name], now)
 	}

@@ -114,6 +114,53 @@ var _ = Describe("a drain", func() {
 		h.untilBackend(ctx, "nobody", v1alpha1.BackendDrained, v1alpha1.ReasonBackendNotFound)
 	})
 
+	It("of a backend that crash-loops ends with a reason of its own, and covers its next life", func(ctx context.Context) {
+		grant := h.acquire(request("s", 1))
+		name := string(grant.Claim.Backend)
+		h.changePool(ctx, drainOf(v1alpha1.DrainSpec{Backend: name}))
+		h.untilBackend(ctx, name, v1alpha1.BackendDraining, v1alpha1.ReasonDrainRequested)
+		f.reportCrashLoop(ctx, name)
+		h.untilBackend(ctx, name, v1alpha1.BackendDrained, v1alpha1.ReasonCrashLooping)
+		Expect(h.outstanding(grant.Claim.Incarnation)).To(BeZero())
+		h.changePool(ctx, drainOf())
+		h.untilBackend(ctx, name, v1alpha1.BackendPending, v1alpha1.ReasonCrashLooping)
+	})
+
+	It("of a backend that disappears ends once nothing of it can be running, with a reason of its own", func(ctx context.Context) {
+		grant := h.acquire(request("s", 1))
+		name := string(grant.Claim.Backend)
+		h.changePool(ctx, drainOf(v1alpha1.DrainSpec{Backend: name}))
+		began := h.untilBackend(ctx, name, v1alpha1.BackendDraining, v1alpha1.ReasonDrainRequested)
+		f.destroy(ctx, name)
+		entry := h.untilBackend(ctx, name, v1alpha1.BackendDraining, v1alpha1.ReasonPodMissing)
+		Consistently(func(g Gomega) {
+			g.Expect(h.pool(ctx).Status.Backends).To(ContainElement(And(HaveField("Name", name), HaveField("State", v1alpha1.BackendDraining))))
+			g.Expect(h.outstanding(grant.Claim.Incarnation)).To(BeEquivalentTo(1))
+		}).WithTimeout(2*time.Second).Should(Succeed(), "a pod that somebody deleted by force proves nothing")
+		h.untilCondition(ctx, v1alpha1.ConditionDraining, metav1.ConditionTrue, v1alpha1.ReasonDrainsInProgress)
+
+		h.changePool(ctx, func(s *v1alpha1.InferencePoolSpec) {
+			s.ConfirmedGone = []v1alpha1.Incarnation{v1alpha1.Incarnation(entry.Incarnation)}
+		})
+		gone := h.untilBackend(ctx, name, v1alpha1.BackendDrained, v1alpha1.ReasonBackendGone)
+		Expect(gone.DrainStartTime.Equal(began.DrainStartTime)).To(BeTrue())
+		h.untilCondition(ctx, v1alpha1.ConditionDraining, metav1.ConditionFalse, v1alpha1.ReasonAllDrained)
+	})
+
+	It("of a pod whose node is lost is not over because the pod was deleted by force", func(ctx context.Context) {
+		grant := h.acquire(request("s", 1))
+		name := string(grant.Claim.Backend)
+		f.kills[name]() // nobody answers there any more, either
+		f.destroy(ctx, name)
+		h.untilBackend(ctx, name, v1alpha1.BackendRetired, v1alpha1.ReasonPodMissing)
+		h.changePool(ctx, drainOf(v1alpha1.DrainSpec{Backend: name}))
+		h.untilBackend(ctx, name, v1alpha1.BackendDraining, v1alpha1.ReasonPodMissing)
+		h.changePool(ctx, drainOf())
+		h.changePool(ctx, access("train", v1alpha1.SenderFenced))
+		h.untilCondition(ctx, v1alpha1.ConditionSendersFenced, metav1.ConditionFalse, v1alpha1.ReasonFencing)
+		Expect(h.outstanding(grant.Claim.Incarnation)).To(BeEquivalentTo(1))
+	})
+
 	It("covers the next incarnation of the name and keeps its start", func(ctx context.Context) {
 		h.changePool(ctx, drainOf(v1alpha1.DrainSpec{Backend: "sglang-0"}))
 		first := h.untilBackend(ctx, "sglang-0", v1alpha1.BackendDrained, v1alpha1.ReasonDrainRequested)

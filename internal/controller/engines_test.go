@@ -146,6 +146,20 @@ func (f *fleet) reportTerminated(ctx context.Context, name string) {
 	})
 }
 
+// reportCrashLoop plays the kubelet of a pod whose container ends again and again.
+func (f *fleet) reportCrashLoop(ctx context.Context, name string) {
+	GinkgoHelper()
+	f.report(ctx, name, func(status *corev1.PodStatus) {
+		container := &status.ContainerStatuses[0]
+		container.Ready, container.RestartCount = false, 7
+		container.LastTerminationState = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			ExitCode: 1, ContainerID: container.ContainerID, FinishedAt: metav1.Now(),
+		}}
+		container.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+		status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+	})
+}
+
 // reportReady plays the kubelet of a pod whose readiness changes.
 func (f *fleet) reportReady(ctx context.Context, name string, ready corev1.ConditionStatus) {
 	GinkgoHelper()

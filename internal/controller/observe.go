@@ -1,13 +1,16 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,6 +88,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, now 
 	}
 	w.pool = pool
 	w.engines = r.desk.remember(pool.UID)
+	if earlier := r.tenures.get(key); earlier != nil && earlier.uid != pool.UID {
+		r.dismiss(earlier.uid)
+	}
 	w.tenure = r.tenures.enter(ctx, key, pool.UID, now)
 	w.standing, w.origin, w.term = w.tenure.standing, w.tenure.origin, w.tenure.term
 	w.restore()
@@ -102,7 +108,11 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, now 
 	if err := r.readCordons(ctx, &w); err != nil {
 		return w, err
 	}
-	for _, other := range r.claim(&w) {
+	others, err := r.claim(ctx, &w)
+	if err != nil {
+		return w, err
+	}
+	for _, other := range others {
 		r.wake(ctx, other)
 	}
 	return w, r.readStrays(ctx, reader, &w)
@@ -159,27 +169,62 @@ func (r *Reconciler) readPods(ctx context.Context, reader client.Reader, w *worl
 		w.tenure.watch(nil, nil)
 		return nil
 	}
-	selector, err := metav1.LabelSelectorAsSelector(backends.Selector.LabelSelector())
+	selector, err := selectorOf(backends)
 	if err != nil {
-		return fmt.Errorf("spec.backends.selector: %w", err)
+		return err
 	}
 	// From here on events of such pods wake the pool, so that none is missed between this list and
 	// the next.
 	w.tenure.watch(selector, w.countedOn())
-	var list corev1.PodList
-	if err := reader.List(ctx, &list, client.InNamespace(w.key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return fmt.Errorf("list the pods that spec.backends.selector selects: %w", err)
+	pods, err := podsOf(ctx, reader, w.pool)
+	if err != nil {
+		return err
 	}
-	for i := range list.Items {
-		pod := &list.Items[i]
-		if !podOver(pod) {
-			w.pods = append(w.pods, sightPod(pod, backends))
-		}
-		for _, life := range endedLives(pod) {
+	w.pods = sightPods(pods, backends)
+	for i := range pods {
+		for _, life := range endedLives(&pods[i]) {
 			w.ended[life] = struct{}{}
 		}
 	}
 	return nil
+}
+
+func selectorOf(backends *v1alpha1.BackendsSpec) (labels.Selector, error) {
+	selector, err := metav1.LabelSelectorAsSelector(backends.Selector.LabelSelector())
+	if err != nil {
+		return nil, fmt.Errorf("spec.backends.selector: %w", err)
+	}
+	return selector, nil
+}
+
+// podsOf lists the pods that a pool selects, the oldest first: of two at one address the older keeps it.
+func podsOf(ctx context.Context, reader client.Reader, pool *v1alpha1.InferencePool) ([]corev1.Pod, error) {
+	if pool.Spec.Backends.Selector == nil {
+		return nil, nil
+	}
+	selector, err := selectorOf(&pool.Spec.Backends)
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.PodList
+	if err := reader.List(ctx, &list, client.InNamespace(pool.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("list the pods that spec.backends.selector selects: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return list.Items, nil
+}
+
+// sightPods reads pods as backends, but for those that are over.
+func sightPods(pods []corev1.Pod, backends *v1alpha1.BackendsSpec) []sighting {
+	var seen []sighting
+	for i := range pods {
+		if !podOver(&pods[i]) {
+			seen = append(seen, sightPod(&pods[i], backends))
+		}
+	}
+	return seen
 }
 
 // countedOn lists the pods that the router may count something on.

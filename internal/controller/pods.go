@@ -28,6 +28,9 @@ type sighting struct {
 	// engineKey is what two pools that use the same engine have in common.
 	engineKey string
 	process   process
+	// waiting is why the kubelet has not started the container, in its words; empty: it has, or says
+	// nothing.
+	waiting string
 	// unusable is why the backend may not take leases; empty: nothing speaks against it.
 	unusable v1alpha1.BackendReason
 	message  string
@@ -63,18 +66,47 @@ func sightPod(pod *corev1.Pod, spec *v1alpha1.BackendsSpec) sighting {
 	}
 	if status := statusOfContainer(pod, container); status != nil {
 		s.incarnation, s.process = lifeOf(pod.UID, status)
+		if status.State.Waiting != nil {
+			s.waiting = status.State.Waiting.Reason
+		}
 	}
 	s.engineKey = string(s.incarnation)
 	s.url = podURL(pod, spec.Port)
 	s.capacity, s.unusable, s.message = capacityOfPod(pod)
 	switch {
 	case s.unusable != "":
+	case s.waiting == crashLoop:
+		s.crashLoops()
 	case s.process != processLives || s.url == "":
-		s.unusable, s.message = v1alpha1.ReasonStarting, "the engine's container has not started, or the pod has no address"
+		s.starts()
 	case !podReady(pod):
 		s.unusable, s.message = v1alpha1.ReasonPodNotReady, "the pod's Ready condition is not true"
 	}
 	return s
+}
+
+// crashLoop is the kubelet's reason to wait before it starts a container again.
+const crashLoop = "CrashLoopBackOff"
+
+func (s *sighting) crashLoops() {
+	s.unusable = v1alpha1.ReasonCrashLooping
+	s.message = "the engine ends again and again, and the kubelet waits before it starts the next; see the container's log"
+}
+
+func (s *sighting) starts() {
+	s.unusable, s.message = v1alpha1.ReasonStarting, "the engine's container has not started, or the pod has no address"
+	if s.waiting != "" {
+		s.message += "; the kubelet says " + s.waiting
+	}
+}
+
+// ends says why a backend is of no use whose process is known to have ended.
+func (s *sighting) ends() {
+	if s.waiting == crashLoop {
+		s.crashLoops()
+		return
+	}
+	s.unusable, s.message = v1alpha1.ReasonProcessEnded, "the engine's process has ended, and no new one has started"
 }
 
 // engineContainer is the container whose lives are the backend's: the one that the spec names,

@@ -124,6 +124,35 @@ func TestStatusListsNoStrayThatTheRouterHasForgotten(t *testing.T) {
 	}
 }
 
+func TestADrainOfWhatIsNotThereEndsWithAReasonOfItsOwn(t *testing.T) {
+	lost := []stray{{name: "a", incarnation: "a-uid/a-0", fate: fateMissing}}
+	retired := router.Snapshot{Backends: []router.BackendSnapshot{{Name: "a", Incarnation: "a-uid/a-0", Retired: true}}}
+	for name, c := range map[string]struct {
+		before   []v1alpha1.BackendStatus
+		strays   []stray
+		snapshot router.Snapshot
+		want     v1alpha1.BackendState
+		reason   v1alpha1.BackendReason
+	}{
+		"it never was there":                      {nil, nil, router.Snapshot{}, v1alpha1.BackendDrained, v1alpha1.ReasonBackendNotFound},
+		"it is not there, as was said before":     {[]v1alpha1.BackendStatus{{Name: "a", Reason: v1alpha1.ReasonBackendNotFound}}, nil, router.Snapshot{}, v1alpha1.BackendDrained, v1alpha1.ReasonBackendNotFound},
+		"it is gone, and counted still":           {[]v1alpha1.BackendStatus{{Name: "a", Incarnation: "a-uid/a-0"}}, lost, retired, v1alpha1.BackendDraining, v1alpha1.ReasonPodMissing},
+		"it is gone, and the router has let go":   {[]v1alpha1.BackendStatus{{Name: "a", Incarnation: "a-uid/a-0"}}, lost, router.Snapshot{}, v1alpha1.BackendDrained, v1alpha1.ReasonBackendGone},
+		"it is gone, as was said before":          {[]v1alpha1.BackendStatus{{Name: "a", Reason: v1alpha1.ReasonBackendGone}}, nil, router.Snapshot{}, v1alpha1.BackendDrained, v1alpha1.ReasonBackendGone},
+		"another is gone, which is nothing to it": {[]v1alpha1.BackendStatus{{Name: "b", Incarnation: "b-uid/b-0"}}, nil, router.Snapshot{}, v1alpha1.BackendDrained, v1alpha1.ReasonBackendNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worldWith()
+			w.pool.Spec.Drain = []v1alpha1.DrainSpec{{Backend: "a"}}
+			w.pool.Status.Backends, w.strays = c.before, c.strays
+			got := statusOf(accountOf(w, c.snapshot, noon), noon).Backends
+			if len(got) != 1 || got[0].Name != "a" || got[0].State != c.want || got[0].Reason != c.reason || got[0].DrainStartTime == nil {
+				t.Errorf("%+v, want a alone, %s for %s", got, c.want, c.reason)
+			}
+		})
+	}
+}
+
 func TestFactsAreRecordedAndNothingElse(t *testing.T) {
 	w := worldWith(running("a"), running("b"))
 	w.pool.Spec.Drain = []v1alpha1.DrainSpec{{Backend: "a"}}

@@ -16,7 +16,7 @@ func TrimPod(object any) (any, error) {
 	}
 	trimmed := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion, CreationTimestamp: pod.CreationTimestamp,
 			DeletionTimestamp: pod.DeletionTimestamp, Labels: pod.Labels, Annotations: annotationsWeRead(pod.Annotations),
 		},
 		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName},
@@ -56,10 +56,14 @@ func annotationsWeRead(all map[string]string) map[string]string {
 	return kept
 }
 
-// trimState keeps which process has ended.
+// trimState keeps which process has ended, and why none has started.
 func trimState(state corev1.ContainerState) corev1.ContainerState {
-	if state.Terminated == nil {
-		return corev1.ContainerState{}
+	var kept corev1.ContainerState
+	if state.Terminated != nil {
+		kept.Terminated = &corev1.ContainerStateTerminated{ContainerID: state.Terminated.ContainerID}
 	}
-	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: state.Terminated.ContainerID}}
+	if state.Waiting != nil {
+		kept.Waiting = &corev1.ContainerStateWaiting{Reason: state.Waiting.Reason}
+	}
+	return kept
 }
