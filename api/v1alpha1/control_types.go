@@ -84,6 +84,15 @@ type SenderSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=4503599627370496
 	MinGeneration *int64 `json:"minGeneration,omitempty"`
+
+	// subjects are the only callers that may use the sender: take leases as it, renew and release
+	// them, and end its sessions. Each needs the right to create inferencepools/leases as well. Empty:
+	// every caller with that right. Whoever is left out by a change can renew no more, and what still
+	// runs is aborted once its lease is lost. Without authentication of callers it has no effect.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Subjects []SenderSubject `json:"subjects,omitempty"`
 }
 
 // SenderAccess says whether a sender gets new leases.

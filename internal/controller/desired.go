@@ -77,11 +77,13 @@ func startSecondsOf(spec *v1alpha1.InferencePoolSpec) int32 {
 	return int32(configOf(spec).StartWindow / time.Second)
 }
 
-// sendersOf lists the spec's senders in the router's words.
-func sendersOf(spec *v1alpha1.InferencePoolSpec) []router.Sender {
+// sendersOf lists the senders of a pool in that namespace in the router's words.
+func sendersOf(spec *v1alpha1.InferencePoolSpec, namespace string) []router.Sender {
 	senders := make([]router.Sender, 0, len(spec.Senders))
 	for _, entry := range spec.Senders {
-		sender := router.Sender{Name: router.SenderName(entry.Name), Access: router.AccessOpen}
+		sender := router.Sender{
+			Name: router.SenderName(entry.Name), Access: router.AccessOpen, Subjects: subjectsOf(entry.Subjects, namespace),
+		}
 		if entry.Access == v1alpha1.SenderFenced {
 			sender.Access = router.AccessFenced
 		}

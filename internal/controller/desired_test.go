@@ -98,7 +98,25 @@ func TestSendersOfAreOpenUnlessFenced(t *testing.T) {
 	want := []router.Sender{
 		{Name: "a", Access: router.AccessOpen}, {Name: "b", Access: router.AccessOpen, MinGeneration: 2}, {Name: "c", Access: router.AccessFenced},
 	}
-	if diff := cmp.Diff(want, sendersOf(spec)); diff != "" {
+	if diff := cmp.Diff(want, sendersOf(spec, "rl")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestSubjectsAreUsersAndGroupsAndServiceAccountsOfThePoolsNamespaceUnlessTold(t *testing.T) {
+	spec := &v1alpha1.InferencePoolSpec{Senders: []v1alpha1.SenderSpec{{Name: "train", Subjects: []v1alpha1.SenderSubject{
+		{Kind: v1alpha1.SubjectServiceAccount, Name: "trainer"},
+		{Kind: v1alpha1.SubjectServiceAccount, Name: "trainer", Namespace: "other"},
+		{Kind: v1alpha1.SubjectGroup, Name: "researchers"},
+		{Kind: v1alpha1.SubjectUser, Name: "ann"},
+	}}}}
+	want := []router.Subject{
+		{Kind: router.SubjectUser, Name: "system:serviceaccount:rl:trainer"},
+		{Kind: router.SubjectUser, Name: "system:serviceaccount:other:trainer"},
+		{Kind: router.SubjectGroup, Name: "researchers"},
+		{Kind: router.SubjectUser, Name: "ann"},
+	}
+	if diff := cmp.Diff(want, sendersOf(spec, "rl")[0].Subjects); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -11,7 +11,7 @@ import (
 func (p *plan) planFleet(w world) {
 	spec := &w.pool.Spec
 	p.fleet = router.Fleet{
-		Epoch: epochOf(spec), Leasing: leasingOf(spec), Config: configOf(spec), Senders: sendersOf(spec),
+		Epoch: epochOf(spec), Leasing: leasingOf(spec), Config: configOf(spec), Senders: sendersOf(spec, w.pool.Namespace),
 	}
 	fixed, fallback := capacityOf(&spec.Backends)
 	known := map[router.Incarnation]string{}

@@ -117,7 +117,7 @@ func senderStatuses(snapshot router.Snapshot, spec *v1alpha1.InferencePoolSpec) 
 		seen[string(sender.Name)] = sender
 	}
 	statuses := make([]v1alpha1.SenderStatus, 0, len(spec.Senders))
-	for _, sender := range sendersOf(spec) {
+	for _, sender := range sendersOf(spec, "") { // whom they are for is not told
 		s := v1alpha1.SenderStatus{
 			Name: string(sender.Name), Access: v1alpha1.SenderStateOpen, Generation: sender.MinGeneration,
 		}

@@ -17,6 +17,8 @@ type Sender struct {
 	Access Access
 	// MinGeneration is the lowest generation served; lower ones are refused for good.
 	MinGeneration int64
+	// Subjects are the only callers that may use it; none: everybody who may take leases.
+	Subjects []Subject
 }
 
 // Drain says whether a backend is being emptied, and what its sessions do meanwhile.

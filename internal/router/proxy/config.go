@@ -20,7 +20,8 @@ type Transport interface {
 	Do(ctx context.Context, base string, r *wire.Request) (*http.Response, error)
 }
 
-// Authorizer says whether a caller may use a sender of a pool. It is asked before the body is read.
+// Authorizer says whether a caller may use a sender of a pool. It is asked before the pool is looked for or
+// the body read, and once more after a request was held.
 type Authorizer interface {
 	// Authorize returns nil or a *router.Refusal.
 	Authorize(r *http.Request, pool router.PoolKey, sender router.SenderName) error

@@ -258,6 +258,11 @@ func TestEveryCallIsAuthorized(t *testing.T) {
 			t.Errorf("%s: got %d", path, status)
 		}
 	}
+	g.base = strings.Replace(g.base, "/policy/", "/no-such-pool/", 1)
+	if status, _ := g.post("/generate", `{}`); status != 401 {
+		t.Errorf("a stranger learns that a pool does not exist: %d", status)
+	}
+	g.base = strings.Replace(g.base, "/no-such-pool/", "/policy/", 1)
 	if status, _ := g.post("/generate", `{}`, "Authorization", "Bearer known"); status != 200 {
 		t.Errorf("got %d", status)
 	}

@@ -95,6 +95,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, &router.Refusal{Reason: reasonNotFound, Detail: "the proxy has no such path"})
 		return
 	}
+	// Before the pool is looked for, so that strangers do not learn which there are; and before a body
+	// is read.
+	if err := h.authorize(r, at); err != nil {
+		refuse(w, err)
+		return
+	}
 	table, ok := h.cfg.Pools.Get(at.pool)
 	if !ok {
 		refuse(w, &router.Refusal{Reason: router.ReasonPoolNotFound, Detail: "inferencepools.inference.berthmaster.io " + at.pool.Namespace + "/" + at.pool.Name})
@@ -106,13 +112,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// Limits of the server are for calls that never wait. Here the client's silence has its own.
 	_ = c.out.SetWriteDeadline(time.Time{})
-	if h.cfg.Authorizer != nil {
-		if err := h.cfg.Authorizer.Authorize(r, at.pool, at.sender); err != nil {
-			h.refuse(c, err)
-			return
-		}
-	}
 	h.serve(c)
+}
+
+func (h *Handler) authorize(r *http.Request, at place) error {
+	if h.cfg.Authorizer == nil {
+		return nil
+	}
+	return h.cfg.Authorizer.Authorize(r, at.pool, at.sender)
 }
 
 func (h *Handler) serve(c *call) {

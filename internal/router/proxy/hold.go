@@ -71,7 +71,15 @@ func (h *Handler) hold(c *call, r router.Request) (promised, error) {
 		return promised{}, &router.Refusal{Reason: router.ReasonContended, Detail: "the proxy holds as many requests of this pool as it may", RetryAfter: time.Second}
 	}
 	defer c.meter.unhold()
-	return h.wait(c, r)
+	waited, err := h.wait(c, r)
+	if err != nil {
+		return waited, err
+	}
+	if err := h.authorize(c.r, c.place); err != nil { // who may use the sender has changed meanwhile
+		_, _ = c.table.Release(waited.Claim, router.NotSent, router.Reply{}, h.cfg.Clock()) // it is this call's own, and new
+		return promised{}, err
+	}
+	return waited, nil
 }
 
 // waits reports whether waiting can turn the refusal into a lease.

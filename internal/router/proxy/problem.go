@@ -15,9 +15,11 @@ const (
 	reasonNotFound         router.Reason = "NotFound"
 	reasonMethodNotAllowed router.Reason = "MethodNotAllowed"
 	reasonUnauthenticated  router.Reason = "Unauthenticated"
-	reasonTooLarge         router.Reason = "TooLarge"
-	reasonUnsupported      router.Reason = "UnsupportedMediaType"
-	reasonSpool            router.Reason = "SpoolUnavailable"
+	// reasonAuthUnavailable: it cannot be told who the caller is, or what it may do.
+	reasonAuthUnavailable router.Reason = "AuthenticationUnavailable"
+	reasonTooLarge        router.Reason = "TooLarge"
+	reasonUnsupported     router.Reason = "UnsupportedMediaType"
+	reasonSpool           router.Reason = "SpoolUnavailable"
 	// reasonUnreachable: no engine took the request, and none has it.
 	reasonUnreachable router.Reason = "EngineUnreachable"
 	// reasonBroken: the exchange broke off, and the engine may have generated.
@@ -31,6 +33,7 @@ func statuses() map[router.Reason]int {
 	return map[router.Reason]int{
 		router.ReasonInvalid:          http.StatusBadRequest,
 		reasonUnauthenticated:         http.StatusUnauthorized,
+		reasonAuthUnavailable:         http.StatusServiceUnavailable,
 		router.ReasonSenderUnknown:    http.StatusForbidden,
 		router.ReasonSessionForbidden: http.StatusForbidden,
 		router.ReasonPoolNotFound:     http.StatusNotFound,
@@ -94,6 +97,9 @@ func refuse(w http.ResponseWriter, err error) {
 	head.Set("Content-Type", "application/problem+json")
 	if refusal.RetryAfter > 0 {
 		head.Set("Retry-After", strconv.Itoa(int(max(1, refusal.RetryAfter.Seconds()))))
+	}
+	if p.Status == http.StatusUnauthorized {
+		head.Set("WWW-Authenticate", "Bearer")
 	}
 	if !mayRepeat(refusal) {
 		head.Set(shouldRetry, "false")

@@ -12,11 +12,12 @@ import (
 	"github.com/berthmaster/berthmaster/internal/router"
 )
 
-// Authorizer says whether a caller may make a call. It is asked once per call, before
-// anything changes.
+// Authorizer says whether a caller may make a call. It is asked before a call's pool is looked for or
+// its body read, without a sender; once more for the sender that the call then names, before anything
+// changes; after an acquire has waited; and at each heartbeat of a watch.
 type Authorizer interface {
-	// Authorize returns nil, or a *router.Refusal for ReasonUnauthenticated or
-	// ReasonForbidden. sender is empty for calls that only read.
+	// Authorize returns nil, or a *router.Refusal for ReasonUnauthenticated, ReasonForbidden or
+	// ReasonAuthenticationUnavailable.
 	Authorize(r *http.Request, pool router.PoolKey, sender router.SenderName) error
 }
 

@@ -51,7 +51,25 @@ func (s *Server) grant(w http.ResponseWriter, r *http.Request, c *call, req rout
 	if wait == 0 {
 		return c.table.Acquire(req, s.clock())
 	}
-	return s.acquireWaiting(w, r, c, req, wait)
+	g, err := s.acquireWaiting(w, r, c, req, wait)
+	if err != nil {
+		return g, err
+	}
+	if err := s.authorize(r, c.pool, req.Sender); err != nil {
+		s.takeBack(c, &g)
+		return router.Grant{}, err
+	}
+	return g, nil
+}
+
+// takeBack ends a lease that nobody has been told of: its caller may not have it any more.
+func (s *Server) takeBack(c *call, g *router.Grant) {
+	if g.Again {
+		return // an earlier answer has told of it
+	}
+	if _, err := c.table.Release(g.Claim, router.NotSent, router.Reply{}, s.clock()); err != nil {
+		s.log.Warn("lease API: a lease whose caller lost its rights could not be taken back", "error", err)
+	}
 }
 
 // requestOf checks what the router cannot: the token, the time to wait and the caller.

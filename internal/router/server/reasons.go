@@ -10,6 +10,8 @@ import (
 const (
 	// ReasonUnauthenticated: the caller did not say who it is.
 	ReasonUnauthenticated router.Reason = "Unauthenticated"
+	// ReasonAuthenticationUnavailable: it cannot be told who the caller is, or what it may do.
+	ReasonAuthenticationUnavailable router.Reason = "AuthenticationUnavailable"
 	// ReasonForbidden: the caller may not do this.
 	ReasonForbidden = router.ReasonSessionForbidden
 	// ReasonNotFound: no call has this path.
@@ -50,7 +52,10 @@ func meanings() map[router.Reason]meaning {
 		router.ReasonSessionUnknown:  {http.StatusNotFound, "There is no such session."},
 		ReasonForbidden:              {http.StatusForbidden, "The caller may not do this."},
 		ReasonUnauthenticated:        {http.StatusUnauthorized, "The caller is not authenticated."},
-		ReasonNotFound:               {http.StatusNotFound, "There is no such call."},
-		ReasonMethodNotAllowed:       {http.StatusMethodNotAllowed, "The path has other methods."},
+
+		ReasonAuthenticationUnavailable: {http.StatusServiceUnavailable, "It cannot be told who the caller is."},
+
+		ReasonNotFound:         {http.StatusNotFound, "There is no such call."},
+		ReasonMethodNotAllowed: {http.StatusMethodNotAllowed, "The path has other methods."},
 	}
 }

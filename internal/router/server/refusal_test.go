@@ -172,9 +172,10 @@ func TestRefusalOf(t *testing.T) {
 
 func TestEveryReasonHasACaseAndTheStatusOfTheTable(t *testing.T) {
 	seen := map[router.Reason]bool{
-		router.ReasonInvalid:  true, // TestInvalidRequestNamesItsField
-		ReasonUnauthenticated: true, // TestAuthorizerGuardsEveryCall
-		ReasonNotLeader:       true, // TestACallIsForwardedOnceAtMost
+		router.ReasonInvalid:            true, // TestInvalidRequestNamesItsField
+		ReasonUnauthenticated:           true, // TestAuthorizerGuardsEveryCall
+		ReasonAuthenticationUnavailable: true, // TestAuthorizerGuardsEveryCall
+		ReasonNotLeader:                 true, // TestACallIsForwardedOnceAtMost
 	}
 	table := meanings()
 	for name, c := range refusals() {

@@ -119,6 +119,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h handler, c *cal
 	if !s.answersHere(w, r, c) {
 		return
 	}
+	// Before the pool is looked for, so that strangers do not learn which there are; and before a body
+	// is read. What names a sender asks once more for it.
+	if err := s.authorize(r, c.pool, ""); err != nil {
+		s.refuse(w, err)
+		return
+	}
 	table, ok := s.pools.Get(c.pool)
 	switch {
 	case ok:

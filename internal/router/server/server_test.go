@@ -3,12 +3,14 @@ package server
 import (
 	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -17,20 +19,34 @@ import (
 
 // gate is an Authorizer that knows two callers.
 type gate struct {
-	mu    sync.Mutex
-	asked []string
+	mu      sync.Mutex
+	asked   []string
+	deposed bool
+}
+
+// depose takes every right away.
+func (g *gate) depose() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.deposed = true
 }
 
 func (g *gate) Authorize(r *http.Request, pool router.PoolKey, sender router.SenderName) error {
 	g.mu.Lock()
 	g.asked = append(g.asked, pool.Namespace+"/"+pool.Name+" "+string(sender))
+	deposed := g.deposed
 	g.mu.Unlock()
+	if deposed {
+		return &router.Refusal{Reason: ReasonUnauthenticated, Detail: "no more"}
+	}
 	switch r.Header.Get("Authorization") {
 	case "Bearer trainer":
 		if sender == "eval" {
 			return &router.Refusal{Reason: ReasonForbidden, Field: "sender", Detail: "this caller is not entitled to the sender"}
 		}
 		return nil
+	case "Bearer of-an-absent-authority":
+		return &router.Refusal{Reason: ReasonAuthenticationUnavailable, RetryAfter: time.Second, Detail: "ask again"}
 	default:
 		return &router.Refusal{Reason: ReasonUnauthenticated, Detail: "a bearer token is required"}
 	}
@@ -68,17 +84,88 @@ func TestAuthorizerGuardsEveryCall(t *testing.T) {
 	if diff := cmp.Diff(before, w.snapshot()); diff != "" {
 		t.Error("a call that was refused changed something: ", diff)
 	}
-	if e := w.batch(ask("r1", "s1")).results(); e[0].status != http.StatusUnauthorized {
-		t.Error(e)
+	want(t, w.as("of-an-absent-authority", http.MethodGet, w.pool, nil), http.StatusServiceUnavailable, "AuthenticationUnavailable")
+}
+
+// TestStrangersDoNotLearnWhichPoolsThereAre: nor do they get as far as having their bodies read.
+func TestStrangersDoNotLearnWhichPoolsThereAre(t *testing.T) {
+	w := newWorld(t, 1, func(c *Config, _ *router.Fleet) { c.Authorizer = &gate{} })
+	for _, path := range []string{w.pool, w.pool + "-that-does-not-exist"} {
+		want(t, w.do(http.MethodGet, path, nil), http.StatusUnauthorized, "Unauthenticated")
+		want(t, w.do(http.MethodPost, path+"/leases", "no JSON object"), http.StatusUnauthorized, "Unauthenticated")
 	}
+}
+
+func TestEveryCallThatNamesASenderIsAuthorizedForIt(t *testing.T) {
+	g := &gate{}
+	w := newWorld(t, 1, func(c *Config, _ *router.Fleet) { c.Authorizer = g })
+	token := w.as("trainer", http.MethodPost, w.pool+"/leases", ask("r1", "s1")).text("token")
+	w.as("trainer", http.MethodPost, w.pool+"/leases/r1/renew", object{"token": token})
+	w.as("trainer", http.MethodPost, w.pool+"/leases/r1/release", object{"token": token, "outcome": "NotSent"})
+	w.as("trainer", http.MethodPost, w.pool+"/leases/r2/release", object{"sessionID": "s1", "sender": "train", "senderGeneration": 3, "epoch": 1, "outcome": "NotSent"})
+	w.as("trainer", http.MethodPost, w.pool+"/leases:batch", object{"requests": []any{ask("r3", "s1")}})
+	w.as("trainer", http.MethodDelete, w.pool+"/sessions/s1?sender=train", nil)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	want := []string{"train", "train", "train", "train", "train", "", "", "", "train"}
-	for i := range want {
-		want[i] = "rl/policy " + want[i]
+	var expected []string
+	for range 6 {
+		expected = append(expected, "rl/policy ", "rl/policy train")
 	}
-	if diff := cmp.Diff(want, g.asked); diff != "" {
+	if diff := cmp.Diff(expected, g.asked); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// as makes a call with a bearer token.
+func (w *world) as(token, method, url string, body any) reply {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(w.t.Context(), method, url, bodyOf(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	r, err := w.send(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+func TestWhoeverLosesItsRightsWhileItWaitsGetsNoLease(t *testing.T) {
+	g := &gate{}
+	w := newWorld(t, 1, func(c *Config, f *router.Fleet) { c.Authorizer, f.Leasing = g, router.LeasingHeld })
+	answered := make(chan reply, 1)
+	go func() {
+		answered <- w.as("trainer", http.MethodPost, w.pool+"/leases", ask("r1", "s1", object{"waitSeconds": 500}))
+	}()
+	eventually(t, "somebody waits", func() bool { return w.snapshot().Waiting == 1 })
+	g.depose()
+	w.change(func(f *router.Fleet) { f.Leasing = router.LeasingOpen })
+	want(t, <-answered, http.StatusUnauthorized, "Unauthenticated")
+	if n := w.outstanding(); n != 0 {
+		t.Errorf("%d executions stay counted for a caller that has no lease", n)
+	}
+}
+
+func TestAWatchEndsWhenItsCallerLosesItsRights(t *testing.T) {
+	g := &gate{}
+	w := newWorld(t, 1, func(c *Config, _ *router.Fleet) { c.Authorizer, c.Limits.Heartbeat = g, time.Millisecond })
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.pool+"/watch", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer trainer")
+	res, err := w.client.Do(req)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatal(res, err)
+	}
+	defer res.Body.Close()
+	g.depose()
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		t.Error(err)
 	}
 }
 

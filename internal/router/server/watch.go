@@ -12,10 +12,6 @@ import (
 // watch is GET watch: server-sent events, resumed after Last-Event-ID where the history still
 // has it, else opened by the whole state.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, c *call) {
-	if err := s.authorize(r, c.pool, ""); err != nil {
-		s.refuse(w, err)
-		return
-	}
 	leave, ok := s.watchers.enter(c.pool)
 	if !ok {
 		s.refuse(w, &router.Refusal{Reason: router.ReasonContended, RetryAfter: time.Second, Detail: "this pool has as many watchers as it may"})
@@ -32,11 +28,11 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, c *call) {
 	defer done()
 	out := &stream{w: w, rc: http.NewResponseController(w), patience: s.limits.Write, feed: f}
 	out.at, out.synced = f.resume(r.Header.Get("Last-Event-ID"))
-	s.stream(ctx, c, out)
+	s.stream(ctx, r, c, out)
 }
 
-// stream writes events until the client goes, the pool goes or the server stops.
-func (s *Server) stream(ctx context.Context, c *call, out *stream) {
+// stream writes events until the client goes, loses its rights, the pool goes or the server stops.
+func (s *Server) stream(ctx context.Context, r *http.Request, c *call, out *stream) {
 	h := out.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
@@ -52,7 +48,9 @@ func (s *Server) stream(ctx context.Context, c *call, out *stream) {
 		select {
 		case <-more:
 		case <-beat.C:
-			err = out.heartbeat()
+			if err = s.authorize(r, c.pool, ""); err == nil {
+				err = out.heartbeat()
+			}
 		case <-ctx.Done():
 			if c.table.Lifetime().Err() != nil {
 				_ = out.send(event{Type: eventPoolGone}) // the stream ends either way

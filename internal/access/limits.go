@@ -1,0 +1,29 @@
+package access
+
+import (
+	"cmp"
+	"time"
+)
+
+// Limits bound what is remembered, and what is asked at once.
+type Limits struct {
+	// Allowed is how long an answer in a caller's favour holds; default 1 min. It is the longest time
+	// for which a right that was taken away goes on to work, once for the token and once for the right.
+	Allowed time.Duration
+	// Refused is how long a refusal holds; default 10 s.
+	Refused time.Duration
+	// Grace is how long an answer in a caller's favour holds while the API server cannot be asked;
+	// default 10 min.
+	Grace time.Duration
+	// Tokens and Deeds bound the answers that are remembered; default 16,384 and 65,536.
+	Tokens, Deeds int
+	// AtOnce bounds the questions of each kind that are asked at the same time; default 64.
+	AtOnce int
+}
+
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		Allowed: cmp.Or(l.Allowed, time.Minute), Refused: cmp.Or(l.Refused, 10*time.Second), Grace: cmp.Or(l.Grace, 10*time.Minute),
+		Tokens: cmp.Or(l.Tokens, 16384), Deeds: cmp.Or(l.Deeds, 65536), AtOnce: cmp.Or(l.AtOnce, 64),
+	}
+}
