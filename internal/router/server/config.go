@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -34,6 +35,9 @@ type Config struct {
 	Authorizer Authorizer
 	// Leadership says which replica answers; nil: this one, the only one there is.
 	Leadership Leadership
+	// DialLeader connects to the leader by TLS; nil: the leader is called without. The caller's own token
+	// goes along, by which the leader judges the call as if it had come there first.
+	DialLeader func(ctx context.Context, network, address string) (net.Conn, error)
 	// Clock is read once or twice per call; nil: time.Now.
 	Clock func() time.Time
 	// Log gets what no caller is told; nil: nothing is logged.

@@ -117,7 +117,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, standing Standi
 	_ = rc.SetWriteDeadline(time.Time{})
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
-			p.SetURL(&url.URL{Scheme: "http", Host: leader})
+			p.SetURL(&url.URL{Scheme: s.leaderScheme(), Host: leader})
 			p.Out.Host = r.Host
 			p.Out.Header.Set(ForwardedHeader, "1")
 		},
@@ -135,13 +135,21 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, standing Standi
 	proxy.ServeHTTP(w, r.WithContext(ctx))
 }
 
+// leaderScheme says whether leaders are called by TLS.
+func (s *Server) leaderScheme() string {
+	if s.toLeader.DialTLSContext != nil {
+		return "https"
+	}
+	return "http"
+}
+
 // newLeaderTransport carries forwarded calls. It asks no proxy of the environment: the leader is a
 // neighbour.
-func newLeaderTransport() *http.Transport {
+func newLeaderTransport(dialTLS func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
 	const dial, idle = 5 * time.Second, 30 * time.Second
 	return &http.Transport{
 		DialContext: (&net.Dialer{Timeout: dial}).DialContext, MaxIdleConnsPerHost: 256, IdleConnTimeout: idle,
-		DisableCompression: true,
+		DisableCompression: true, DialTLSContext: dialTLS,
 	}
 }
 

@@ -55,7 +55,7 @@ func New(c Config) (*Server, error) {
 	if s.leadership = c.Leadership; s.leadership == nil {
 		s.leadership = alone{}
 	}
-	s.toLeader = newLeaderTransport()
+	s.toLeader = newLeaderTransport(c.DialLeader)
 	if s.clock == nil {
 		s.clock = time.Now
 	}
