@@ -14,6 +14,11 @@ func subjects(entries ...any) edit {
 	return set("spec.senders", list(sender("train", "subjects", entries)))
 }
 
+// users are that many users.
+func users(n int) []any {
+	return repeated(n, func(i int) any { return object("kind", "User", "name", fmt.Sprint("u", i)) })
+}
+
 var _ = Describe("the subjects of a sender", func() {
 	DescribeTable("are accepted",
 		func(ctx context.Context, entries ...any) {
@@ -24,7 +29,7 @@ var _ = Describe("the subjects of a sender", func() {
 		Entry("as a service account of another namespace", object("kind", "ServiceAccount", "name", "trainer", "namespace", "rl")),
 		Entry("as a group", object("kind", "Group", "name", "system:serviceaccounts:rl")),
 		Entry("as a user", object("kind", "User", "name", "ann@example.com")),
-		Entry("up to 64 of them", repeated(64, func(i int) any { return object("kind", "User", "name", fmt.Sprint("u", i)) })...),
+		Entry("up to 64 of them", users(64)...),
 	)
 
 	DescribeTable("are refused with a message that names the field",
@@ -40,7 +45,6 @@ var _ = Describe("the subjects of a sender", func() {
 			object("kind", "Group", "name", "g", "namespace", "rl")),
 		Entry("in an ill-formed namespace", "subjects[0].namespace",
 			object("kind", "ServiceAccount", "name", "trainer", "namespace", "RL")),
-		Entry("if there are 65", "spec.senders[0].subjects",
-			repeated(65, func(i int) any { return object("kind", "User", "name", fmt.Sprint("u", i)) })...),
+		Entry("if there are 65", append([]any{"spec.senders[0].subjects"}, users(65)...)...),
 	)
 })

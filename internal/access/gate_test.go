@@ -129,7 +129,7 @@ func TestTheAPIServerIsAskedOnceAMinuteAndForRefusalsOnceInTenSeconds(t *testing
 			if ask("t-judge") != nil || ask("t-made-up") == nil || ask("t-nobody") == nil {
 				t.Fatal("the wrong one gets in")
 			}
-			time.Sleep(time.Second)
+			pass(time.Second)
 		}
 		count := map[string]int{}
 		for _, q := range a.asked {
@@ -152,7 +152,7 @@ func TestARightThatIsTakenAwayEndsWithinAMinute(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.may = nil
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if ask() == nil {
 			t.Error("the right works on")
 		}
@@ -168,21 +168,21 @@ func TestATokenIsNotGoodBeyondItsOwnExpiry(t *testing.T) {
 			t.Fatal(err)
 		}
 		delete(a.tokens, "brief")
-		time.Sleep(5*time.Second - 1)
+		pass(5*time.Second - 1)
 		if err := ask(); err != nil {
 			t.Errorf("before: %v", err)
 		}
-		time.Sleep(1)
+		pass(time.Nanosecond)
 		if ask() == nil {
 			t.Error("the token works beyond its expiry")
 		}
 		a.tokens["brief"] = Identity{User: "judge", Expires: time.Now().Add(5 * time.Second)}
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		if err := ask(); err != nil {
 			t.Fatal(err)
 		}
 		a.down = errors.New("down")
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		if ask() == nil {
 			t.Error("the token works beyond its expiry while the API server is away")
 		}
@@ -198,7 +198,7 @@ func TestWhileTheAPIServerIsAwayKnownCallersGoOnAndStrangersAreToldToAskAgain(t 
 			t.Fatal(err)
 		}
 		a.down = errors.New("dial tcp 10.0.0.1:443: connection refused")
-		time.Sleep(9 * time.Minute)
+		pass(9 * time.Minute)
 		if err := g.Authorize(call(t, http.MethodPost, "Bearer t-judge"), policy, "eval"); err != nil {
 			t.Errorf("who was known: %v", err)
 		}
@@ -211,7 +211,7 @@ func TestWhileTheAPIServerIsAwayKnownCallersGoOnAndStrangersAreToldToAskAgain(t 
 			}
 		}
 		refused("a stranger", "t-mate")
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		refused("one whose grace is over", "t-judge")
 		if len(told) == 0 {
 			t.Error("nobody is told why the API server could not be asked")

@@ -43,11 +43,32 @@ func newMemo[K comparable, A, V any](size, atOnce int, clock func() time.Time, a
 // get returns the answer to k, asking for it if none is known that holds. with is what is asked: k is its
 // name here. An error says that no answer could be had.
 func (m *memo[K, A, V]) get(ctx context.Context, k K, with A) (V, error) {
+	e, pending := m.look(ctx, k, with)
+	if pending != nil {
+		select {
+		case <-pending:
+		case <-ctx.Done():
+			var none V
+			return none, ctx.Err()
+		}
+	}
 	m.mu.Lock()
-	e := m.known[k]
-	if e != nil && e.known && m.clock().Before(e.holds.fresh) {
-		defer m.mu.Unlock()
+	defer m.mu.Unlock()
+	if now := m.clock(); e.known && (e.err == nil || now.Before(e.holds.fresh) || now.Before(e.holds.stale)) {
 		return e.value, nil
+	}
+	var none V
+	return none, e.err
+}
+
+// look finds the entry of k, and has it asked for unless it holds; pending is closed then once the answer
+// is there.
+func (m *memo[K, A, V]) look(ctx context.Context, k K, with A) (e *entry[V], pending <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e = m.known[k]
+	if e != nil && e.known && m.clock().Before(e.holds.fresh) {
+		return e, nil
 	}
 	if e == nil {
 		m.makeRoom()
@@ -58,21 +79,7 @@ func (m *memo[K, A, V]) get(ctx context.Context, k K, with A) (V, error) {
 		e.pending = make(chan struct{})
 		go m.refresh(context.WithoutCancel(ctx), k, e, with)
 	}
-	pending := e.pending
-	m.mu.Unlock()
-	select {
-	case <-pending:
-	case <-ctx.Done():
-		var none V
-		return none, ctx.Err()
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if e.known && (e.err == nil || m.clock().Before(e.holds.stale)) {
-		return e.value, nil
-	}
-	var none V
-	return none, e.err
+	return e, e.pending
 }
 
 // refresh asks, and wakes those who wait.

@@ -54,7 +54,7 @@ func TestOneQuestionIsAskedOnceHoweverManyWantToKnow(t *testing.T) {
 		if _, err := m.get(t.Context(), "q", "q"); err != nil || o.asked.Load() != 1 {
 			t.Errorf("asked %d times, %v", o.asked.Load(), err)
 		}
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if _, err := m.get(t.Context(), "q", "q"); err != nil || o.asked.Load() != 2 {
 			t.Errorf("after its time: asked %d times, %v", o.asked.Load(), err)
 		}
@@ -69,14 +69,14 @@ func TestAnAnswerHoldsOnWhileNoOtherCanBeHad(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.away.Store(true)
-		time.Sleep(time.Hour - time.Second)
+		pass(time.Hour - time.Second)
 		if v, err := m.get(t.Context(), "q", "q"); v != "yes, q" || err != nil {
 			t.Errorf("within its grace: %q, %v", v, err)
 		}
 		if v, err := m.get(t.Context(), "new", "new"); v != "" || !errors.Is(err, errAway) {
 			t.Errorf("what was never answered: %q, %v", v, err)
 		}
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if v, err := m.get(t.Context(), "q", "q"); v != "" || !errors.Is(err, errAway) {
 			t.Errorf("beyond its grace: %q, %v", v, err)
 		}
@@ -108,7 +108,7 @@ func TestNoMoreIsRememberedThanThereIsRoomForAndNoMoreAskedAtOnce(t *testing.T) 
 		var now, most atomic.Int64
 		m := newMemo[string](100, 7, time.Now, func(_ context.Context, q string) (string, span, error) {
 			most.Store(max(most.Load(), now.Add(1)))
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 			now.Add(-1)
 			return q, span{fresh: time.Now().Add(time.Minute)}, nil
 		})
@@ -166,4 +166,10 @@ func TestAQuestionThatHangsIsGivenUp(t *testing.T) {
 			t.Errorf("waited %v, want %v", waited, askTime)
 		}
 	})
+}
+
+// pass lets that much of a bubble's time go by.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
 }
