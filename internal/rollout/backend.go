@@ -10,7 +10,7 @@ const (
 	// refused since.
 	Reachable Contact = "Reachable"
 	// Unreachable: unhealthy, refused, not probed yet, or its process has ended.
-	Unreachable Contact = "Unreachable"
+	Unreachable Contact = ""
 )
 
 // Freshness says whether a report can still be believed.
@@ -18,7 +18,7 @@ type Freshness string
 
 const (
 	// Stale: never read, or an outage, a restart or a call that may change the weights came after.
-	Stale Freshness = "Stale"
+	Stale Freshness = ""
 	// Fresh: read since.
 	Fresh Freshness = "Fresh"
 )

@@ -15,7 +15,10 @@ func Decide(ask Ask, backends []Backend, now time.Time) Plan {
 		return release(ask, backends)
 	}
 	v := newView(ask, backends, now)
-	p := Plan{Published: ask.Published, Leases: v.leases(), Second: v.other, Total: len(backends)}
+	p := Plan{Published: ask.Published, Leases: v.leases(), Total: len(backends)}
+	if v.other != "" {
+		p.Second = ask.Target
+	}
 	moves := make([]move, len(backends))
 	for i := range backends {
 		b := &backends[i]
@@ -47,7 +50,7 @@ func release(ask Ask, backends []Backend) Plan {
 		case b.Pause.ours() && ask.Engines == EnginesRun && b.Contact == Reachable:
 			bp.Activity, bp.Step = Resuming, Step{Kind: StepContinue}
 		}
-		bp.Engine = engineOf(b, bp.Step.Kind)
+		bp.Engine = engineOf(b, bp.Step.Kind, false)
 		p.Backends = append(p.Backends, bp)
 	}
 	p.Events = events(backends, p.Backends)
@@ -107,7 +110,7 @@ func (v *view) backendPlan(b *Backend, m move, leases Leases) BackendPlan {
 		Name: b.Name, Incarnation: b.Incarnation,
 		Activity: m.activity, Step: m.step, Drain: m.drain, Message: m.message,
 	}
-	p.Engine = engineOf(b, m.step.Kind)
+	p.Engine = engineOf(b, m.step.Kind, v.begun(b))
 	if p.Engine == EngineRunning && v.ask.Source == Disk && (m.step.Kind == StepVerify || b.Call == StepVerify) {
 		p.Engine = EngineUpdating // whoever was updated is not known to be what it was
 	}
@@ -120,15 +123,11 @@ func (v *view) backendPlan(b *Backend, m move, leases Leases) BackendPlan {
 	return p
 }
 
-// engineOf is what the router is told of an engine, given the step that the plan has for it.
-func engineOf(b *Backend, next StepKind) Engine {
-	for _, k := range []StepKind{b.Call, next} {
-		if k == StepUpdate {
-			return EngineUpdating
-		}
-	}
+// engineOf is what the router is told of an engine, given the step that the plan has for it and
+// whether an update may still change its weights.
+func engineOf(b *Backend, next StepKind, begun bool) Engine {
 	switch {
-	case b.Begun != "":
+	case begun, next == StepUpdate, b.Call == StepUpdate:
 		return EngineUpdating
 	case b.Pause.ours(), next == StepPause, next == StepRepause, b.Call == StepPause, b.Call == StepRepause:
 		return EnginePaused

@@ -33,7 +33,7 @@ func (v *view) next(i int) move {
 		return wait(Absent, "the engine cannot be spoken to")
 	case v.failed(b) && !v.passed(b.Failure.RetryAt):
 		return v.rest(b)
-	case !has && b.Begun == "" && b.Report.Freshness == Stale:
+	case !has && !v.begun(b) && b.Report.Freshness == Stale:
 		return do(Verifying, Step{Kind: StepVerify})
 	case has:
 		return v.finish(b)
@@ -130,9 +130,10 @@ func (v *view) expect(b *Backend) move {
 	}
 }
 
-// bring changes the weights of an engine, once it is clear.
+// bring changes the weights of an engine, once it is clear. One that is paused with an update begun
+// is updated as it is: nothing there may go on before its weights are known.
 func (v *view) bring(b *Backend) move {
-	frozen := b.Pause == PausedByUs && !v.clearing().empties()
+	frozen := b.Pause == PausedByUs && (v.begun(b) || !v.clearing().empties())
 	switch {
 	case b.Pause == PausedByOthers:
 		return wait(Absent, "the engine is paused by somebody else")
@@ -196,7 +197,7 @@ func (v *view) drain(b *Backend) move {
 		return wait(Draining, "something is counted there, or may run")
 	case v.ask.Engines == EnginesPaused:
 		return wait(Pausing, "spec.engineMode keeps the engine paused, and what runs there cannot end")
-	case b.Begun != "":
+	case v.begun(b):
 		return v.update(b)
 	case b.Report.Freshness == Stale:
 		return do(Verifying, Step{Kind: StepVerify})

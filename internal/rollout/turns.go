@@ -39,7 +39,7 @@ func (v *view) takeTurns() {
 
 // serves reports whether a backend serves on the version that the pool leaves.
 func (v *view) serves(b *Backend) bool {
-	return v.on(b, v.other) && b.Call == NoStep && b.Pause == NotPaused && b.Contact == Reachable && b.Station == InService
+	return v.on(b, v.other) && !v.lost(b) && b.Call == NoStep && b.Pause == NotPaused && b.Station == InService
 }
 
 // compareTurns: what has been begun goes on, then what no session pins, then what is soonest empty.

@@ -107,7 +107,7 @@ func (v *view) clearing() Clearing {
 // and either the engine has been read on it or the trainer's word stands for it.
 func (v *view) on(b *Backend, version Version) bool {
 	switch {
-	case b.Begun != "" || b.Call == StepUpdate:
+	case v.begun(b) || b.Call == StepUpdate:
 		return false
 	case v.ask.Source == External && v.ask.Verification == VerifyDeclared && b.Declared == version:
 		return true
@@ -115,6 +115,10 @@ func (v *view) on(b *Backend, version Version) bool {
 		return b.Call != StepStamp && b.Report.Freshness == Fresh && b.Report.Version == version
 	}
 }
+
+// begun reports whether an update may still change the weights of an engine. Once the trainer changes
+// them, an older update of ours is its business: it says when they are what it wants.
+func (v *view) begun(b *Backend) bool { return b.Begun != "" && v.ask.Source == Disk }
 
 // idle reports whether nothing can be running on an engine, nor begin to.
 func (v *view) idle(b *Backend) bool {
