@@ -59,6 +59,6 @@ func (p *plan) planProbe(b *berth, rule healthRule, keys sglang.KeySource) {
 	}
 	p.targets = append(p.targets, prober.Target{
 		Incarnation: string(b.incarnation), URL: base, Period: rule.period, Timeout: rule.timeout,
-		FailureThreshold: rule.threshold, Budget: rule.budget, Keys: keys,
+		FailureThreshold: rule.threshold, Budget: rule.budget, Hint: string(b.unusable), Keys: keys,
 	})
 }

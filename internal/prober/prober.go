@@ -29,6 +29,9 @@ type Target struct {
 	FailureThreshold int
 	// Budget is how long it may keep failing; 0 is without limit.
 	Budget time.Duration
+	// Hint is what the cluster says of the engine, in any words. Another hint has the engine probed at
+	// once: one that just became ready need not wait for its turn.
+	Hint string
 	// Keys gives the engine's credentials, on each call; nil if it has none. It may be called
 	// after the target has been forgotten, until Close returns.
 	Keys sglang.KeySource
@@ -39,7 +42,7 @@ func (t Target) rule() rule { return rule{threshold: t.FailureThreshold, budget:
 // sameSettings compares all but the keys, which cannot be compared and take effect anyway.
 func (t Target) sameSettings(o Target) bool {
 	return t.Incarnation == o.Incarnation && t.URL == o.URL && t.Period == o.Period && t.Timeout == o.Timeout &&
-		t.FailureThreshold == o.FailureThreshold && t.Budget == o.Budget
+		t.FailureThreshold == o.FailureThreshold && t.Budget == o.Budget && t.Hint == o.Hint
 }
 
 // Config holds what a Prober can do without.

@@ -194,3 +194,25 @@ func TestJitterSpreadsProbesAroundThePeriod(t *testing.T) {
 		})
 	}
 }
+
+func TestAnotherHintHasTheEngineProbedAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w world) {
+		w.net.set("a:30000", generating("v"))
+		hint := func(words string) func(*Target) { return func(x *Target) { x.Hint = words } }
+		w.Set("p", []Target{aTarget(t, "a", hint("PodNotReady"))})
+		pass(7 * time.Second) // probed after half a second and every five from then on
+		if got := len(w.net.times("a:30000/health")); got != 2 {
+			t.Fatalf("%d probes, want 2", got)
+		}
+		w.Set("p", []Target{aTarget(t, "a", hint("PodNotReady"))})
+		pass(time.Millisecond)
+		if got := len(w.net.times("a:30000/health")); got != 2 {
+			t.Errorf("%d probes after the same hint, want 2", got)
+		}
+		w.Set("p", []Target{aTarget(t, "a", hint(""))})
+		pass(time.Millisecond)
+		if got := len(w.net.times("a:30000/health")); got != 3 {
+			t.Errorf("%d probes after another hint, want 3", got)
+		}
+	})
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// clockTick is the unit of processor time in /proc, on every architecture that Go runs on.
+const clockTick = 10 * time.Millisecond
+
+// manager is the process that is measured.
+type manager struct {
+	cmd    *exec.Cmd
+	leases string
+	ended  chan error
+}
+
+// startManager runs the manager until the site closes. Its log goes to a file in folder.
+func startManager(o *options, folder, kubeconfig string, ports [3]int) (*manager, error) {
+	log, err := os.Create(filepath.Join(folder, "manager.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the child has its own descriptor
+	local := func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+	m := &manager{leases: "http://" + local(ports[0]), ended: make(chan error, 1)}
+	m.cmd = exec.Command(o.manager, //nolint:noctx // close ends it, gently
+		"--kubeconfig="+kubeconfig, "--lease-bind-address="+local(ports[0]),
+		"--metrics-bind-address="+local(ports[1]), "--health-probe-bind-address="+local(ports[2]))
+	m.cmd.Stdout, m.cmd.Stderr = log, log
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := m.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the manager: %w", err)
+	}
+	go func() { m.ended <- m.cmd.Wait() }()
+	return m, nil
+}
+
+// stop ends the process, gently if it can be.
+func (m *manager) stop() {
+	_ = m.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-m.ended:
+	case <-time.After(15 * time.Second):
+		_ = m.cmd.Process.Kill()
+		<-m.ended
+	}
+}
+
+// idle is how much of a processor the manager uses, in thousandths, over some time.
+func (m *manager) idle(ctx context.Context, length time.Duration) (float64, error) {
+	began, before := time.Now(), m.spent
+	first, err := before()
+	if err != nil {
+		return 0, err
+	}
+	select {
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case err := <-m.ended:
+		return 0, fmt.Errorf("the manager ended: %w", err)
+	case <-time.After(length):
+	}
+	last, err := m.spent()
+	return float64(last-first) / float64(time.Since(began)) * 1000, err
+}
+
+// spent is the processor time of the process so far.
+func (m *manager) spent() (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name, in parentheses, may hold anything; user and system time are the 12th and 13th after it.
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	if len(fields) < 13 {
+		return 0, errors.New("the process's times are not where they should be")
+	}
+	user, err := strconv.ParseInt(fields[11], 10, 64)
+	system, other := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * clockTick, errors.Join(err, other)
+}
+
+// peak is the most memory that the process has had resident, in MiB.
+func (m *manager) peak() (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, found := strings.CutPrefix(line, "VmHWM:"); found {
+			kib, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 64)
+			return kib / 1024, err
+		}
+	}
+	return 0, errors.New("the kernel does not tell the process's memory")
+}
