@@ -81,7 +81,7 @@ endef
 ##@ Checks
 
 .PHONY: test
-test: verify test-unit test-envtest test-e2e test-python test-charts ## Everything that has to pass.
+test: verify test-unit test-envtest test-e2e test-chaos test-python test-charts ## Everything that has to pass.
 
 .PHONY: verify
 verify: verify-generated verify-dist verify-format vet lint ## Generated code, format, vet, lint.
@@ -134,6 +134,10 @@ test-e2e: build $(control-plane) ## The user's story on the local system.
 test-charts: ## The Helm chart, rendered by Helm's library.
 	cd test/charts && go vet ./... && go test -count=1 ./...
 
+.PHONY: test-chaos
+test-chaos: ## Five rounds of chaos, and one manager without its API server.
+	$(MAKE) --no-print-directory chaos ROUNDS=5
+
 .PHONY: test-python
 test-python: ## The Python client; needs python3 with venv, and is left out without.
 	@if python3 -c 'import ensurepip, venv' 2>/dev/null; then clients/python/run-tests.sh; \
@@ -168,8 +172,9 @@ soak: ## A million leases under bad weather, then a list of abuses.
 	go run ./test/soak -abuse
 
 .PHONY: chaos
-chaos: build $(control-plane) ## Take the leader of two managers away under traffic, ROUNDS=100 times.
+chaos: build $(control-plane) ## Managers killed, stopped and cut off under traffic, ROUNDS=100 times.
 	go build -o bin/chaos ./test/chaos
+	bin/chaos -bin bin -assets "$(KUBEBUILDER_ASSETS)" -alone
 	bin/chaos -bin bin -assets "$(KUBEBUILDER_ASSETS)" -rounds "$(or $(ROUNDS),100)"
 
 .PHONY: fuzz

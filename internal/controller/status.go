@@ -50,9 +50,7 @@ func statusOf(a account, now time.Time) *v1alpha1.InferencePoolStatus {
 // changed.
 func withFacts(before *v1alpha1.InferencePoolStatus, p *plan, now time.Time) *v1alpha1.InferencePoolStatus {
 	status := before.DeepCopy()
-	if status.Term != p.term {
-		status.Router = p.router.DeepCopy()
-	}
+	status.Router = p.routerAfter(before)
 	status.Term, status.Lives, status.StartSecondsHighWater = p.term, p.lives, p.startSeconds
 	for i := range p.berths {
 		b := &p.berths[i]
@@ -84,6 +82,14 @@ func withFacts(before *v1alpha1.InferencePoolStatus, p *plan, now time.Time) *v1
 		status.Backends = bounded(status.Backends)
 	}
 	return status
+}
+
+// routerAfter is who leads once the plan's term is written: whoever writes it.
+func (p *plan) routerAfter(before *v1alpha1.InferencePoolStatus) *v1alpha1.RouterStatus {
+	if before.Term == p.term {
+		return before.Router
+	}
+	return p.router.DeepCopy()
 }
 
 func find(entries []v1alpha1.BackendStatus, name, incarnation string) *v1alpha1.BackendStatus {

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -24,7 +27,9 @@ const (
 func main() {
 	log.SetLogger(logr.Discard()) // the API client's own complaints come back as errors
 	var c local.Config
-	rounds := flag.Int("rounds", 5, "how often the leader is taken away")
+	number := flag.Int("rounds", 5, "how often something happens")
+	only := flag.String("only", "", "only the kind whose name contains this")
+	single := flag.Bool("alone", false, "one manager without an election, and the API server away from it")
 	seed := flag.Uint64("seed", 1, "chooses the moments")
 	flag.StringVar(&c.Root, "root", ".", "the project's folder")
 	flag.StringVar(&c.Bin, "bin", "bin", "folder with manager and sglang-sim")
@@ -35,8 +40,19 @@ func main() {
 	c.Say = func(line string) { fmt.Println(line) }
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, c, *rounds, *seed); err != nil {
+	err := errors.New("no kind has that name")
+	if *single {
+		err = alone(ctx, c, *seed)
+	} else if list := named(*only); len(list) > 0 {
+		err = rounds(ctx, c, list, *number, *seed)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
 		os.Exit(1)
 	}
+}
+
+// named are the kinds whose name contains a text.
+func named(text string) []kind {
+	return slices.DeleteFunc(kinds(), func(k kind) bool { return !strings.Contains(k.name, text) })
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/berthmaster/berthmaster/client"
@@ -18,63 +20,114 @@ import (
 	"github.com/berthmaster/berthmaster/test/verdict"
 )
 
-// roundPatience bounds one round: a take-over and some traffic after it.
-const roundPatience = 3 * time.Minute
+// roundPatience bounds one round: what happens, a take-over, and the end of the traffic.
+const roundPatience = 6 * time.Minute
 
 // chaos is one run.
 type chaos struct {
 	system *local.System
-	player *traffic.Player
 	random *rand.Rand
-	log    string
+	grants *grants
+	pool   *client.Pool
+	log    string // path of the clients' log
 	say    func(string)
+	// player is the traffic of this round, and played all sessions so far.
+	player *traffic.Player
+	played []traffic.Played
+	// asked counts the calls of our own, and unused are leases that they were given.
+	asked  atomic.Int64
+	unused [][]byte
 }
 
-func run(ctx context.Context, c local.Config, rounds int, seed uint64) error {
+// start brings the system up.
+func start(ctx context.Context, c local.Config, seed uint64) (*chaos, error) {
 	system, err := local.Start(ctx, c)
 	if err != nil {
-		return err
-	}
-	defer system.Close()
-	if err := system.ApplySample(ctx); err != nil {
-		return err
-	}
-	if err := system.Until(ctx, "every engine to serve", story.AllServe(c.Engines)); err != nil {
-		return err
+		return nil, err
 	}
 	x := &chaos{
-		system: system, say: c.Say, random: rand.New(rand.NewPCG(seed, 0)),
+		system: system, say: c.Say, random: rand.New(rand.NewPCG(seed, 0)), grants: &grants{},
 		log: filepath.Join(filepath.Dir(system.Logs()), "clients.jsonl"),
 	}
-	if err := x.play(ctx, rounds); err != nil {
-		return err
+	transport := &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second}
+	x.pool, err = client.New(client.Config{BaseURL: system.PoolURL(), Transport: witness{transport, x.grants}})
+	if err == nil {
+		err = x.openPool(ctx)
 	}
-	if err := system.UntilNothingKnownCounted(ctx); err != nil {
-		return err
+	if err != nil {
+		system.Close()
+		return nil, err
 	}
-	system.Close()
-	return x.judge(c)
+	return x, nil
 }
 
-// play lets traffic flow through all rounds.
-func (x *chaos) play(ctx context.Context, rounds int) (err error) {
-	sessions, err := workload.Limits{Sessions: 32, Turns: 8, Output: 1024}.Generate(1)
+// openPool makes the pool and waits until all of it serves.
+func (x *chaos) openPool(ctx context.Context) error {
+	if err := x.system.ApplySample(ctx); err != nil {
+		return err
+	}
+	return x.system.Until(ctx, "every engine to serve", story.AllServe(len(x.system.EngineNames())))
+}
+
+// rounds lets each kind have its turn, so many in all, and judges after each.
+func rounds(ctx context.Context, c local.Config, list []kind, n int, seed uint64) error {
+	x, err := start(ctx, c, seed)
 	if err != nil {
 		return err
 	}
+	defer x.system.Close()
+	for i := range n {
+		k := list[i%len(list)]
+		begun := time.Now()
+		told, err := x.round(ctx, k, i)
+		if err != nil {
+			return fmt.Errorf("round %d, %s: %w", i, k.name, err)
+		}
+		x.say(fmt.Sprintf("round %d: %s; %s (%.0f s)", i, k.name, told, time.Since(begun).Seconds()))
+	}
+	return nil
+}
+
+// round has traffic run, lets something happen in the middle of it, and judges once it has ended.
+func (x *chaos) round(ctx context.Context, k kind, number int) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, roundPatience)
+	defer cancel()
+	if k.strike == nil {
+		if err := x.beginAnew(ctx); err != nil {
+			return "", err
+		}
+	}
+	err := x.underTraffic(ctx, number, func(ctx context.Context) error { return x.happen(ctx, k) })
+	if err != nil {
+		return "", err
+	}
+	for _, lease := range x.unused {
+		if err := x.giveBack(ctx, lease); err != nil {
+			return "", err
+		}
+	}
+	x.unused = nil
+	if err := x.system.UntilNothingKnownCounted(ctx); err != nil {
+		return "", err
+	}
+	return x.judge()
+}
+
+// underTraffic has sessions follow one another while something happens, and returns when the last
+// of them has ended.
+func (x *chaos) underTraffic(ctx context.Context, number int, happen func(context.Context) error) (err error) {
 	log, err := execlog.Open(x.log, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	pool, err := client.New(client.Config{BaseURL: x.system.PoolURL()})
+	sessions, err := sessionsOf(number)
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
 	enough := make(chan struct{})
 	x.player, err = traffic.New(traffic.Config{
-		Pool: pool, Sessions: sessions, Epoch: 1, Speed: speed, Log: log, Until: enough,
+		Pool: x.pool, Sessions: sessions, Epoch: 1, Speed: speed, Log: log, Until: enough,
 		Sender: func(int) string { return "train" },
 	})
 	if err != nil {
@@ -82,83 +135,93 @@ func (x *chaos) play(ctx context.Context, rounds int) (err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	played := make(chan error, 1)
-	go func() { played <- x.player.Run(ctx) }()
-	for i := range rounds {
-		if err := x.round(ctx, i); err != nil {
-			cancel()
-			return errors.Join(fmt.Errorf("round %d: %w", i, err), <-played)
-		}
+	over := make(chan error, 1)
+	go func() { over <- x.player.Run(ctx) }()
+	if err := happen(ctx); err != nil {
+		cancel()
+		return errors.Join(err, <-over)
 	}
 	close(enough)
-	return <-played
+	err = <-over
+	x.played = append(x.played, x.player.Sessions()...)
+	return err
 }
 
-// round takes the leader away in the middle of the traffic, and waits until another one grants.
-func (x *chaos) round(ctx context.Context, number int) error {
-	ctx, cancel := context.WithTimeout(ctx, roundPatience)
-	defer cancel()
-	moment := x.player.Counts("").Done + 5 + x.random.IntN(20)
-	if err := x.player.AwaitDone(ctx, moment); err != nil {
+// sessionsOf is the traffic of a round, under names of its own.
+func sessionsOf(number int) ([]workload.Session, error) {
+	sessions, err := workload.Limits{Sessions: 32, Turns: 4, Output: 1024}.Generate(1)
+	for i := range sessions {
+		sessions[i].ID = fmt.Sprintf("round%d-%s", number, sessions[i].ID)
+	}
+	return sessions, err
+}
+
+// happen does what is this round's turn to the leader, at some moment, and waits until leases are
+// granted again and everything is right.
+func (x *chaos) happen(ctx context.Context, k kind) error {
+	if err := x.player.AwaitDone(ctx, 5+x.random.IntN(20)); err != nil || k.strike == nil {
 		return err
 	}
 	leader, err := x.system.Leader(ctx)
 	if err != nil {
 		return err
 	}
-	begun := time.Now()
-	how, err := x.strike(ctx, leader, number)
+	term := x.grants.latest()
+	mend, err := k.strike(x, ctx, leader)
 	if err != nil {
 		return err
 	}
-	if err := x.player.Await(ctx, "", x.player.Started("")+20); err != nil {
+	if k.next == anotherLeads {
+		if err := x.untilLater(ctx, term); err != nil {
+			return err
+		}
+	}
+	if err := x.more(ctx, 20); err != nil || mend == nil {
 		return err
 	}
-	x.say(fmt.Sprintf("round %d: %s %s; twenty more requests %.1f s later", number, leader.Name(), how, time.Since(begun).Seconds()))
-	if how == frozen {
-		return leader.Thaw()
+	if err := mend(ctx); err != nil {
+		return err
 	}
-	return nil
+	return x.more(ctx, 20)
 }
 
-// frozen is a leader that stands still until the round is over, and then goes on.
-const frozen = "stood still"
-
-// strike does to the leader what is this round's turn.
-func (x *chaos) strike(ctx context.Context, leader *local.Replica, number int) (string, error) {
-	how := "was killed"
-	switch number % 3 {
-	case 0:
-		leader.Kill()
-	case 1:
-		return frozen, leader.Freeze()
-	default:
-		how = "ended cleanly"
-		leader.Quit(ctx)
-	}
-	_, err := x.system.StartReplica(ctx)
-	return how, err
+// untilLater waits for a grant under a later term.
+func (x *chaos) untilLater(ctx context.Context, term int64) error {
+	return x.insist(ctx, "for another to lead", func(context.Context) error {
+		if x.grants.latest() > term {
+			return nil
+		}
+		return fmt.Errorf("leases are granted under term %d at most", term)
+	})
 }
 
-// judge reads what engines and clients wrote down.
-func (x *chaos) judge(c local.Config) error {
+// more waits until that many more requests have been granted a lease and have come back.
+func (x *chaos) more(ctx context.Context, requests int) error {
+	return x.player.Await(ctx, "", x.player.Started("")+requests)
+}
+
+// judge reads what engines and clients wrote down so far, and the log of grants.
+func (x *chaos) judge() (string, error) {
 	engines, err := execlog.ReadFiles(x.system.ExecutionLogs())
 	if err != nil {
-		return err
+		return "", err
 	}
 	clients, err := execlog.ReadClientFiles(x.log)
 	if err != nil {
-		return err
+		return "", err
 	}
 	// After a take-over a session may find another home: the new leader knows only what is presented.
 	run := verdict.Run{Engines: engines, Clients: clients, Disturbed: x.system.EngineNames(), Senders: map[string]string{}}
-	for _, session := range x.player.Sessions() {
+	for _, session := range x.played {
 		run.Sessions = append(run.Sessions, session.Session)
 		run.Senders[session.ID] = session.Sender
 	}
-	if faults := run.Faults(); len(faults) > 0 {
-		return fmt.Errorf("%d faults:\n%s", len(faults), strings.Join(faults, "\n"))
+	faults := run.Faults()
+	if overlap := x.grants.overlap(); overlap != "" {
+		faults = append(faults, overlap)
 	}
-	c.Say(fmt.Sprintf("%d executions, no turn twice, every count at zero", len(engines)))
-	return nil
+	if len(faults) > 0 {
+		return "", fmt.Errorf("%d faults:\n%s", len(faults), strings.Join(faults, "\n"))
+	}
+	return fmt.Sprintf("%d executions so far, no turn twice, counts at zero, %d terms one after the other", len(engines), x.grants.terms()), nil
 }

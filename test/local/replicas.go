@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -29,18 +28,6 @@ type Replica struct {
 	ready string // URL
 	// frozen: it answers no readiness probe, so that a Service passes nothing on to it.
 	frozen atomic.Bool
-}
-
-// Freeze stops the process where it is, until Thaw.
-func (r *Replica) Freeze() error {
-	r.frozen.Store(true)
-	return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGSTOP)
-}
-
-// Thaw lets a frozen process go on.
-func (r *Replica) Thaw() error {
-	r.frozen.Store(false)
-	return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGCONT)
 }
 
 // Quit asks the process to end, and waits until it has.
@@ -64,7 +51,7 @@ func (s *System) StartReplica(ctx context.Context, flags ...string) (*Replica, e
 		Args: append([]string{
 			"--kubeconfig=" + kubeconfig, "--lease-bind-address=" + r.Leases,
 			"--metrics-bind-address=" + loopback(ports[1]), "--health-probe-bind-address=" + loopback(ports[2]),
-			"--leader-elect", "--token-key-secret=berthmaster-token-key",
+			"--leader-elect", "--token-key-secret=" + tokenKeySecret,
 		}, flags...),
 	})
 	if err != nil {

@@ -99,6 +99,32 @@ func TestWithoutALeaderCallersAreToldToAskAgain(t *testing.T) {
 	}
 }
 
+func TestWhoFindsNoLeaderComesBackOnANewConnection(t *testing.T) {
+	for name, c := range map[string]struct {
+		standing Standing
+		closes   bool
+	}{
+		"nobody leads":                  {Standing{Role: RoleNone}, true},
+		"the leader does not answer":    {Standing{Role: RoleForwards, Leader: "127.0.0.1:1"}, true},
+		"this one answers, and says no": {Standing{Role: RoleAnswers}, false},
+	} {
+		w, standing := replica(t, RoleNone)
+		standing.set(c.standing)
+		call, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.pool+"/leases", strings.NewReader(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := w.client.Do(call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply.Body.Close()
+		if reply.Close != c.closes {
+			t.Errorf("%s: status %d, closes %t, want %t", name, reply.StatusCode, reply.Close, c.closes)
+		}
+	}
+}
+
 func TestThoseWhoWaitAreSentAwayWhenTheReignEnds(t *testing.T) {
 	w, standing := replica(t, RoleAnswers)
 	reign, end := context.WithCancel(t.Context())

@@ -59,6 +59,11 @@ func (s *Server) refuse(w http.ResponseWriter, err error) {
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
+	if p.Reason == router.ReasonNoLeader || p.Reason == ReasonNotLeader {
+		// This replica may be the one that is cut off: the next try comes on a new connection, which
+		// whatever stands before the replicas deals out anew.
+		h.Set("Connection", "close")
+	}
 	s.write(w, p.Status, p)
 }
 
