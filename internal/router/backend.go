@@ -38,8 +38,10 @@ type backend struct {
 	// estimate is what the engine seems to run beyond outstanding, while load is unknown.
 	estimate int64
 	sessions int64
-	active   list[lease]
-	held     list[lease]
+	// lodgers are those sessions by sender.
+	lodgers map[SenderName]int64
+	active  list[lease]
+	held    list[lease]
 
 	settling  settling
 	isolation isolation
@@ -141,7 +143,8 @@ func (b *backend) generates() bool {
 }
 
 // drained: nothing counted, no unknown load; with Keep, nobody at home either, since those
-// at home come back for their next turn.
+// at home come back for their next turn. DrainPinned is a rollout's own, which asks for more than
+// this says.
 func (b *backend) drained() bool {
 	return b.Drain != NotDraining && b.outstanding == 0 && !b.settling.unknown &&
 		(b.Drain != DrainKeep || b.sessions == 0)
