@@ -14,7 +14,7 @@ export KUBEBUILDER_ASSETS
 # The stories of test/e2e run apart: they need the whole local system.
 envtest_packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'controller-runtime/pkg/envtest"' api internal cmd 2>/dev/null)))
 all_packages = $(shell go list -f '{{.Dir}}' ./... | sed 's|^$(CURDIR)/|./|; s|$$|/|')
-unit_packages = $(filter-out $(addprefix ./,$(envtest_packages)) ./test/e2e/,$(all_packages))
+unit_packages = $(filter-out $(addprefix ./,$(envtest_packages)) ./test/e2e/ ./test/e2e/cluster/,$(all_packages))
 
 # How long each fuzz target runs, e.g. FUZZTIME=10m.
 FUZZTIME ?= 10s
@@ -130,6 +130,15 @@ test-envtest: $(control-plane) ## Tests against a real kube-apiserver.
 test-e2e: build $(control-plane) ## The user's story on the local system.
 	go test -count=1 -timeout 15m -v ./test/e2e -args -bin "$(CURDIR)/bin"
 
+# The commit from which the operator is upgraded, for the story about that.
+EARLIER = 4527593
+
+.PHONY: e2e
+e2e: cluster-images .cache/earlier/$(EARLIER) ## Users' stories on a real cluster (needs root): FOCUS=text for some.
+	CGO_ENABLED=0 go test -c -o bin/cluster/e2e.test ./test/e2e/cluster
+	EARLIER="$(CURDIR)/.cache/earlier/$(EARLIER)" timeout -s KILL 45m bin/cluster/sandbox up -- \
+	  bin/cluster/e2e.test -root "$(CURDIR)" -test.timeout 44m -ginkgo.v -ginkgo.no-color $(if $(FOCUS),-ginkgo.focus "$(FOCUS)")
+
 .PHONY: test-charts
 test-charts: ## The Helm chart, rendered by Helm's library.
 	cd test/charts && go vet ./... && go test -count=1 ./...
@@ -203,6 +212,16 @@ bin/cluster: $(control-plane)
 .PHONY: cluster-images
 cluster-images: build bin/cluster
 	@cd test/cluster && go run ./images
+
+# An earlier version's manifests, and its image beside those of now.
+.cache/earlier/%:
+	@rm -rf .cache/earlier && mkdir -p $@/tree
+	git archive $* | tar -x -C $@/tree
+	cd $@/tree && CGO_ENABLED=0 go build -trimpath -o ../ ./cmd/manager
+	cd test/cluster && go run ./images -only manager -programs "$(CURDIR)/$@" \
+	  -manager docker.io/library/berthmaster:$* -out "$(CURDIR)/$@"
+	"$(KUBEBUILDER_ASSETS)/kubectl" kustomize $@/tree/config/default | sed 's|image: berthmaster:dev|image: berthmaster:$*|' > $@/install.yaml
+	rm -rf $@/tree
 
 bin/golangci-lint: tools/go.mod tools/go.sum
 	@echo "tools: building golangci-lint from its module, once: two or three minutes on two cores"

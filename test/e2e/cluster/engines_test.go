@@ -1,0 +1,153 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/gomega"
+
+	v1alpha1 "github.com/berthmaster/berthmaster/api/v1alpha1"
+	"github.com/berthmaster/berthmaster/internal/enginesim/execlog"
+)
+
+// changesEngines is what an owner does to engines on purpose. Nothing that runs may be lost by it.
+func changesEngines(h *house) {
+	h.tell("scales the engines up and down under traffic, and loses nothing", func(ctx context.Context, s *scene) {
+		s.must(ctx, "scale statefulset/sglang -n rl --replicas=6")
+		s.untilAllServe(ctx, 6)
+		Eventually(ctx, s.hasRun("sglang-4")).Should(Succeed())
+		s.leaves("sglang-4", "sglang-5")
+		s.must(ctx, "scale statefulset/sglang -n rl --replicas=4")
+		Eventually(ctx, s.history.backend("sglang-5", v1alpha1.BackendDraining, v1alpha1.ReasonPodDeleted)).Should(Succeed())
+		s.untilAllServe(ctx, 4)
+		s.goesOn(ctx, 40)
+		Expect(s.player.Counts("").Again).To(BeZero(), "turns had to be made again")
+	})
+
+	h.tell("drains a node, and loses nothing", func(ctx context.Context, s *scene) {
+		before := s.enginePods(ctx)
+		for name, pod := range before {
+			if pod.Spec.NodeName == "n2" {
+				s.leaves(name)
+			}
+		}
+		s.must(ctx, "drain n2 --ignore-daemonsets --delete-emptydir-data --timeout=180s")
+		s.untilAllServe(ctx, engines)
+		for name, pod := range s.enginePods(ctx) {
+			Expect(pod.Spec.NodeName).To(Equal("n1"), name)
+		}
+		s.must(ctx, "uncordon n2")
+		s.goesOn(ctx, 40)
+		Expect(s.player.Counts("").Again).To(BeZero(), "turns had to be made again")
+	})
+
+	h.tell("rolls the StatefulSet with the preStop recipe, and loses nothing", func(ctx context.Context, s *scene) {
+		before := s.enginePods(ctx)
+		s.leaves(names(before)...)
+		s.must(ctx, "rollout restart statefulset/sglang -n rl")
+		s.must(ctx, "rollout status statefulset/sglang -n rl --timeout=240s")
+		s.untilAllServe(ctx, engines)
+		s.goesOn(ctx, 40)
+		for name, pod := range s.enginePods(ctx) {
+			Expect(pod.UID).NotTo(Equal(before[name].UID))
+			Expect(s.history.backend(name, v1alpha1.BackendDraining, v1alpha1.ReasonPodDeleted)()).To(Succeed())
+		}
+		Expect(s.player.Counts("").Again).To(BeZero(), "turns had to be made again")
+	})
+}
+
+// losesEngines is what happens to engines. What ran there is lost and said to be; nothing runs twice.
+func losesEngines(h *house) {
+	h.tell("loses a container that crashes in place, and keeps the pool", func(ctx context.Context, s *scene) {
+		before := s.enginePods(ctx)["sglang-2"]
+		s.leaves("sglang-2")
+		kill("/sglang-sim", "sglang-2")
+		Eventually(ctx, func() int32 { return s.enginePods(ctx)["sglang-2"].Status.ContainerStatuses[0].RestartCount }).
+			Should(BeNumerically(">", before.Status.ContainerStatuses[0].RestartCount))
+		s.untilAllServe(ctx, engines)
+		after := s.enginePods(ctx)["sglang-2"]
+		Expect(after.UID).To(Equal(before.UID), "the pod is the same")
+		Expect(after.Status.ContainerStatuses[0].ContainerID).NotTo(Equal(before.Status.ContainerStatuses[0].ContainerID))
+		s.goesOn(ctx, 40)
+	})
+
+	h.tell("deletes a pod by force and vouches for its end, since nobody else can", func(ctx context.Context, s *scene) {
+		s.leaves("sglang-1")
+		before := s.enginePods(ctx)["sglang-1"]
+		process, err := processOf("/sglang-sim", "sglang-1")
+		Expect(err).NotTo(HaveOccurred())
+		s.must(ctx, "delete pod sglang-1 -n rl --grace-period=0 --force")
+		Eventually(ctx, func() bool { return alive(process) }).Should(BeFalse())
+		// Only a look at the machine tells that the process has ended: no kubelet reports it any more.
+		s.vouch(ctx, fmt.Sprintf("%s/%s", before.UID, before.Status.ContainerStatuses[0].ContainerID))
+		Eventually(ctx, func() bool {
+			pod, there := s.enginePods(ctx)["sglang-1"]
+			return there && pod.UID != before.UID
+		}).Should(BeTrue())
+		s.untilAllServe(ctx, engines)
+		s.goesOn(ctx, 40)
+		s.unvouch(ctx)
+	})
+
+	h.tell("has a node cut off for a while, and goes on with the other", func(ctx context.Context, s *scene) {
+		for name, pod := range s.enginePods(ctx) {
+			if pod.Spec.NodeName == "n2" {
+				s.leaves(name)
+			}
+		}
+		Expect(s.disturbed).NotTo(BeEmpty(), "no engine is on the node")
+		s.sandbox(ctx, "cut", "n2")
+		for _, name := range s.disturbed {
+			Eventually(ctx, s.away(name)).Should(Succeed())
+		}
+		s.goesOn(ctx, 20)
+		s.sandbox(ctx, "mend", "n2")
+		Eventually(ctx, func() error {
+			_, err := s.kubectl(ctx, "wait", "--for=condition=Ready", "node/n2", "--timeout=1s")
+			return err
+		}).Should(Succeed())
+		s.untilAllServe(ctx, engines)
+		s.goesOn(ctx, 40)
+	})
+}
+
+// hasRun wants a backend to have begun an execution of this story.
+func (s *scene) hasRun(backend string) func() error {
+	return func() error {
+		records, err := execlog.ReadFiles(s.executions())
+		if err != nil {
+			return err
+		}
+		for _, record := range records {
+			if record.Backend == backend && strings.HasPrefix(record.Session, s.prefix) {
+				return nil
+			}
+		}
+		return fmt.Errorf("nothing has run on %s", backend)
+	}
+}
+
+// away wants a backend not to serve any more.
+func (s *scene) away(name string) func() error {
+	return func() error {
+		for _, state := range []v1alpha1.BackendState{v1alpha1.BackendUnhealthy, v1alpha1.BackendPending, v1alpha1.BackendDraining} {
+			if err := s.history.backend(name, state, "")(); err == nil {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s has served all the time", name)
+	}
+}
+
+// vouch says of an incarnation that its process has ended.
+func (s *scene) vouch(ctx context.Context, incarnation string) {
+	s.confirm(ctx, fmt.Sprintf("[%q]", incarnation))
+}
+
+func (s *scene) unvouch(ctx context.Context) { s.confirm(ctx, "[]") }
+
+func (s *scene) confirm(ctx context.Context, list string) {
+	s.apply(ctx, fmt.Sprintf(`{apiVersion: %s, kind: InferencePool, metadata: {name: %s, namespace: %s}, spec: {confirmedGone: %s}}`,
+		v1alpha1.GroupVersion, poolName, poolNamespace, list), "--server-side", "--field-manager=vouching")
+}

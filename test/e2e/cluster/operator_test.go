@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// losesTheOperator is what happens to the operator itself. Generations go on; grants wait.
+func losesTheOperator(h *house) {
+	h.tell("loses the leader, and is granted leases by the other replica within seconds", func(ctx context.Context, s *scene) {
+		before, err := s.leader(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		pool, err := s.pool(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		kill("/manager", before)
+		Eventually(ctx, s.leader).ShouldNot(Equal(before))
+		s.goesOn(ctx, 40)
+		after, err := s.pool(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(after.Status.Term).To(BeNumerically(">", pool.Status.Term))
+		Eventually(ctx, s.said("TermBegan")).Should(BeNumerically(">=", 2))
+		// Restarted in place, it follows.
+		Eventually(ctx, func() bool { return ready(s.managers(ctx)[before]) }).Should(BeTrue())
+		s.untilAllServe(ctx, engines)
+	})
+
+	h.tell("has no API server for a minute: what runs goes on, nothing restarts, and leases are granted again", func(ctx context.Context, s *scene) {
+		before := s.managers(ctx)
+		s.sandbox(ctx, "stop", "kube-apiserver")
+		// The engines are asked by the operator and by clients, not by the API server.
+		Consistently(ctx, func() error {
+			for _, pod := range []string{"sglang-0", "sglang-1", "sglang-2", "sglang-3"} {
+				if _, err := processOf("/sglang-sim", pod); err != nil {
+					return err
+				}
+			}
+			return nil
+		}).WithTimeout(time.Minute).WithPolling(time.Second).Should(Succeed())
+		s.sandbox(ctx, "start", "kube-apiserver")
+		Eventually(ctx, func(ctx context.Context) error {
+			_, err := s.pool(ctx)
+			return err
+		}).Should(Succeed())
+		s.goesOn(ctx, 40)
+		for name, pod := range s.managers(ctx) {
+			Expect(pod.UID).To(Equal(before[name].UID))
+			Expect(pod.Status.ContainerStatuses[0].RestartCount).
+				To(Equal(before[name].Status.ContainerStatuses[0].RestartCount), name+" was restarted")
+		}
+		s.untilAllServe(ctx, engines)
+	})
+}
+
+// said counts the events of a reason about the pool.
+func (s *scene) said(reason string) func(context.Context) (int, error) {
+	return func(ctx context.Context) (int, error) {
+		all, err := s.events(ctx, poolNamespace, poolName)
+		n := 0
+		for _, event := range all {
+			if len(event) >= len(reason) && event[:len(reason)] == reason {
+				n++
+			}
+		}
+		return n, err
+	}
+}

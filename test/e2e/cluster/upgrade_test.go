@@ -1,0 +1,41 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/gomega"
+)
+
+// upgrades goes back to an earlier version, with its resource definition, and forward again. The earlier
+// version's manifests and image were made of the commit that the Makefile pins.
+func upgrades(h *house) {
+	h.tell("goes back to an earlier version of the operator and forward again, and keeps the pool", func(ctx context.Context, s *scene) {
+		earlier := os.Getenv("EARLIER")
+		Expect(earlier).NotTo(BeEmpty(), "EARLIER names the folder with the earlier version's manifests")
+		before := s.must(ctx, "get -n rl "+poolResource+" "+poolName+" -o jsonpath={.metadata.uid}")
+		now := s.definition(ctx)
+		s.rollOut(ctx, filepath.Join(earlier, "install.yaml"))
+		Expect(s.definition(ctx)).NotTo(Equal(now), "the earlier version has the same resource definition")
+		s.goesOn(ctx, 40)
+		s.rollOut(ctx, filepath.Join(s.root, "dist", "install.yaml"))
+		Expect(s.definition(ctx)).To(Equal(now))
+		s.goesOn(ctx, 40)
+		Expect(s.must(ctx, "get -n rl "+poolResource+" "+poolName+" -o jsonpath={.metadata.uid}")).To(Equal(before))
+		s.untilAllServe(ctx, engines)
+	})
+}
+
+// rollOut applies a version's manifests and waits until both replicas are of it.
+func (s *scene) rollOut(ctx context.Context, manifests string) {
+	s.must(ctx, "apply --server-side --force-conflicts -f "+manifests)
+	s.must(ctx, "rollout status deployment/berthmaster-manager -n "+operatorNamespace+" --timeout=180s")
+	s.must(ctx, fmt.Sprintf("wait --for=condition=Established crd/%s --timeout=30s", poolResource))
+}
+
+// definition is the resource definition's schema.
+func (h *house) definition(ctx context.Context) string {
+	return h.must(ctx, "get crd "+poolResource+" -o jsonpath={.spec.versions}")
+}
