@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
+	"github.com/berthmaster/berthmaster/internal/livepage"
 	"github.com/berthmaster/berthmaster/internal/router"
 	"github.com/berthmaster/berthmaster/internal/router/proxy"
 	"github.com/berthmaster/berthmaster/internal/router/server"
@@ -34,6 +35,7 @@ type leaseAPI struct {
 	proxy   http.Handler
 	// meter is the proxy, for whoever tells what it counted.
 	meter      *proxy.Handler
+	page       http.Handler
 	poolsKnown func(context.Context) error
 	answers    atomic.Bool
 }
@@ -50,15 +52,20 @@ func newLeaseAPI(manager ctrl.Manager, pools *router.Pools, o *options, keys ser
 	if err != nil {
 		return nil, err
 	}
-	return &leaseAPI{address: o.leaseAddress, leases: api, proxy: transparent, meter: transparent, poolsKnown: poolsKnown}, nil
+	return &leaseAPI{address: o.leaseAddress, leases: api, proxy: transparent, meter: transparent, page: livepage.New(), poolsKnown: poolsKnown}, nil
 }
 
-// ServeHTTP gives a call to the proxy if its path is the proxy's, else to the lease API.
+// ServeHTTP gives a call to the proxy if its path is the proxy's, to the page to look at if it is the
+// page's, else to the lease API.
 func (l *leaseAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if proxy.Matches(r.URL.Path) {
 		if l.leases.AnswersHere(w, r) {
 			l.proxy.ServeHTTP(w, r)
 		}
+		return
+	}
+	if livepage.Matches(r) {
+		l.page.ServeHTTP(w, r)
 		return
 	}
 	l.leases.ServeHTTP(w, r)

@@ -92,6 +92,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, &router.Refusal{Reason: ReasonForbidden, Detail: "a page of another origin may not use this API"})
 		return
 	}
+	if r.URL.Path == listPath {
+		s.list(w, r)
+		return
+	}
 	pool, rest, ok := split(r.URL.Path)
 	if !ok {
 		s.refuse(w, &router.Refusal{Reason: ReasonNotFound, Detail: "calls are below " + pathPrefix + "{namespace}/inferencepools/{name}"})

@@ -19,6 +19,7 @@ type poolAnswer struct {
 	Sessions         int            `json:"sessions"`
 	Requests         int            `json:"requests"`
 	Waiting          int            `json:"waiting"`
+	Queues           []queueView    `json:"queues"`
 	Backends         []backendView  `json:"backends"`
 	Senders          []senderView   `json:"senders"`
 }
@@ -72,7 +73,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, c *call) {
 func viewOf(v *router.Snapshot) poolAnswer {
 	out := poolAnswer{
 		UID: v.Pool, Epoch: v.Epoch, Term: v.Term, Leasing: v.Leasing, PublishedVersion: v.Published, TargetVersion: v.Target,
-		Failure: failureOf(v.Failure), Sessions: v.Sessions, Requests: v.Requests, Waiting: v.Waiting,
+		Failure: failureOf(v.Failure), Sessions: v.Sessions, Requests: v.Requests, Waiting: v.Waiting, Queues: queuesOf(v),
 		Backends: make([]backendView, 0, len(v.Backends)), Senders: make([]senderView, 0, len(v.Senders)),
 	}
 	for i := range v.Backends {

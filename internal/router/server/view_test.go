@@ -27,7 +27,7 @@ func TestTheLiveViewShowsWhatTheRouterKnows(t *testing.T) {
 	}
 	if diff := cmp.Diff(object{
 		"uid": "uid-1", "epoch": 1.0, "term": 1.0, "leasing": "Open", "publishedVersion": "step-41", "targetVersion": "step-42",
-		"sessions": 1.0, "requests": 1.0, "waiting": 0.0,
+		"sessions": 1.0, "requests": 1.0, "waiting": 0.0, "queues": []any{},
 		"backends": []any{
 			backend("0", object{"outstanding": 8.0, "sessions": 1.0}),
 			backend("1", object{"admissible": false, "reason": "Draining", "drain": "Move", "drained": true}),

@@ -4,14 +4,21 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/berthmaster/berthmaster/internal/router"
 )
 
 // watch is GET watch: server-sent events, resumed after Last-Event-ID where the history still
-// has it, else opened by the whole state.
+// has it, else opened by the whole state. With ?every=SECONDS the state is told again that often,
+// for those who look at figures, which change without events.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, c *call) {
+	every, err := interval(r.URL.Query().Get("every"))
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
 	leave, ok := s.watchers.enter(c.pool)
 	if !ok {
 		s.refuse(w, &router.Refusal{Reason: router.ReasonContended, RetryAfter: time.Second, Detail: "this pool has as many watchers as it may"})
@@ -26,7 +33,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, c *call) {
 	defer part()
 	ctx, done := s.waiting(w, r, c)
 	defer done()
-	out := &stream{w: w, rc: http.NewResponseController(w), patience: s.limits.Write, feed: f}
+	out := &stream{w: w, rc: http.NewResponseController(w), patience: s.limits.Write, feed: f, every: every}
 	out.at, out.synced = f.resume(r.Header.Get("Last-Event-ID"))
 	s.stream(ctx, r, c, out)
 }
@@ -40,6 +47,8 @@ func (s *Server) stream(ctx context.Context, r *http.Request, c *call, out *stre
 	out.w.WriteHeader(http.StatusOK)
 	beat := time.NewTicker(s.limits.Heartbeat)
 	defer beat.Stop()
+	again, stop := out.again()
+	defer stop()
 	for {
 		more, err := out.catchUp()
 		if err != nil {
@@ -47,6 +56,8 @@ func (s *Server) stream(ctx context.Context, r *http.Request, c *call, out *stre
 		}
 		select {
 		case <-more:
+		case <-again:
+			out.synced = false // the whole state is next
 		case <-beat.C:
 			if err = s.authorize(r, c.pool, ""); err == nil {
 				err = out.heartbeat()
@@ -70,10 +81,34 @@ type stream struct {
 	rc       *http.ResponseController
 	patience time.Duration
 	feed     *feed
+	// every is how often the state is told again; 0: only where events are missing.
+	every time.Duration
 	// at is the number of the last event sent, if synced; else the client has nothing that
 	// can be added to.
 	at     uint64
 	synced bool
+}
+
+// again ticks when the state is due again.
+func (v *stream) again() (<-chan time.Time, func()) {
+	if v.every == 0 {
+		return nil, func() {}
+	}
+	tick := time.NewTicker(v.every)
+	return tick.C, tick.Stop
+}
+
+// interval reads ?every=; none is 0.
+func interval(asked string) (time.Duration, error) {
+	if asked == "" {
+		return 0, nil
+	}
+	const most = 3600
+	seconds, err := strconv.Atoi(asked)
+	if err != nil || seconds < 1 || seconds > most {
+		return 0, invalid("every", "every must be a number of seconds between 1 and "+strconv.Itoa(most))
+	}
+	return time.Duration(seconds) * time.Second, nil
 }
 
 // catchUp sends what the client has not seen: the events since, or the whole state where they

@@ -31,8 +31,14 @@ type told struct {
 // watch opens a stream; lastID empty: from the state.
 func (w *world) watch(lastID string) *watched {
 	w.t.Helper()
+	return w.watchBy("/watch", lastID)
+}
+
+// watchBy is watch under a path with a query.
+func (w *world) watchBy(path, lastID string) *watched {
+	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.pool+"/watch", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.pool+path, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -1,0 +1,66 @@
+package server
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+
+	"github.com/berthmaster/berthmaster/internal/router"
+)
+
+// listPath is where pools are listed.
+const listPath = "/v1alpha1/inferencepools"
+
+// poolName is one pool of the list.
+type poolName struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+type listAnswer struct {
+	Pools []poolName `json:"pools"`
+}
+
+// list is GET of all pools: those that the caller may look at.
+func (s *Server) list(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet {
+		s.refuseMethod(w, route{methods: map[string]handler{http.MethodGet: nil}})
+		return
+	}
+	if !s.answersHere(w, r, &call{}) {
+		return
+	}
+	out := listAnswer{Pools: []poolName{}}
+	var refused error
+	for key := range s.pools.All() {
+		if err := s.authorize(r, key, ""); err != nil {
+			refused = err
+			continue
+		}
+		out.Pools = append(out.Pools, poolName{key.Namespace, key.Name})
+	}
+	if len(out.Pools) == 0 && refused != nil {
+		s.refuse(w, refused) // so that who must log in is told, instead of shown an empty house
+		return
+	}
+	slices.SortFunc(out.Pools, func(a, b poolName) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	s.answer(w, http.StatusOK, out)
+}
+
+// queueView is who waits for leases of one sender.
+type queueView struct {
+	Sender  router.SenderName `json:"sender"`
+	Waiting int               `json:"waiting"`
+	// LongestSeconds is how long the first of them has waited.
+	LongestSeconds float64 `json:"longestSeconds"`
+}
+
+func queuesOf(v *router.Snapshot) []queueView {
+	out := make([]queueView, 0, len(v.Queues))
+	for _, q := range v.Queues {
+		out = append(out, queueView{q.Sender, q.Waiting, q.Longest.Seconds()})
+	}
+	return out
+}
