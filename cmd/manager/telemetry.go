@@ -40,12 +40,14 @@ func (t *telemetry) reign() (leads bool, reigns int64) {
 	return t.candidate.Standing().Role == election.RoleLeads, t.candidate.Reigns()
 }
 
-// publish adds the metrics to those that the manager serves. candidate is nil without an election. withdraw takes them back, for a process
-// that puts another manager together.
-func (t *telemetry) publish(proxied *proxy.Handler, candidate *election.Candidate) (withdraw func(), err error) {
+// publish adds the metrics to those that the manager serves. candidate is nil without an election.
+func (t *telemetry) publish(proxied *proxy.Handler, candidate *election.Candidate) error {
 	t.proxied, t.candidate = proxied, candidate
 	if err := metrics.Registry.Register(t.Collector); err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
+		return fmt.Errorf("metrics: %w", err)
 	}
-	return func() { metrics.Registry.Unregister(t.Collector) }, nil
+	return nil
 }
+
+// withdraw takes them back, for a process that puts another manager together.
+func (t *telemetry) withdraw() { metrics.Registry.Unregister(t.Collector) }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +45,7 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 		Settle: func(ctx context.Context, table *router.Table, keys sglang.KeySource) {
 			settler.Run(ctx, table, settler.Config{Transport: told.Engines(engines), Keys: keys})
 		},
-		Engines: engines,
+		Engines: told.Engines(engines),
 		Nodes:   nodesFor(manager, o),
 		Events:  manager.GetEventRecorder("berthmaster"), Clock: clock.RealClock{},
 		Election: o.election.electionOf(), Self: name,
@@ -70,14 +71,10 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 	if err != nil {
 		return err
 	}
-	if err := leases.addTo(manager); err != nil {
+	defer told.withdraw()
+	if err := errors.Join(leases.addTo(manager), told.publish(leases.meter, self.candidate)); err != nil {
 		return err
 	}
-	withdraw, err := told.publish(leases.meter, self.candidate)
-	if err != nil {
-		return err
-	}
-	defer withdraw()
 	if err := self.run(ctx, manager, func(ctx context.Context) { follow(ctx, leases.leases) }); err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
