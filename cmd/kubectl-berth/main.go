@@ -8,25 +8,17 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/berthmaster/berthmaster/internal/cli"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := newRoot().ExecuteContext(ctx)
+	root := cli.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	err := root.ExecuteContext(ctx)
 	stop()
 	if err != nil {
 		os.Exit(1) // cobra has printed the error
 	}
-}
-
-func newRoot() *cobra.Command {
-	root := &cobra.Command{
-		Use:          "kubectl-berth",
-		Short:        "Look at and steer pools of inference replicas",
-		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl berth"},
-		SilenceUsage: true,
-	}
-	root.AddCommand(newSimulate())
-	return root
 }

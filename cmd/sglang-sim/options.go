@@ -25,6 +25,7 @@ type options struct {
 	memory    bool
 	increment bool
 	noHealth  bool
+	noRadix   bool
 	noWarmup  bool
 	legacy    string
 	faults    []string
@@ -76,6 +77,7 @@ func (o *options) engineFlags() *pflag.FlagSet {
 	f.IntVar(&e.Model.MaxRunning, "max-running-requests", e.Model.MaxRunning, "running requests per rank")
 	f.IntVar(&e.MaxQueued, "max-queued-requests", 0, "waiting requests per rank before others get 503; 0: no limit")
 	f.BoolVar(&o.metrics, "enable-metrics", false, "serve /metrics")
+	f.BoolVar(&o.noRadix, "disable-radix-cache", false, "keep no prefix for later turns")
 	f.BoolVar(&o.memory, "enable-memory-saver", false, "allow release and resume of memory")
 	f.BoolVar(&o.increment, "incremental-streaming-output", false, "stream only what is new")
 	f.BoolVar(&o.noHealth, "disable-health-generation", false, "/health answers without asking the scheduler")
@@ -132,7 +134,8 @@ func (o *options) config() (enginesim.Config, error) {
 	if c.Name == "" {
 		c.Name = fmt.Sprintf("%s-%d", o.host, o.port)
 	}
-	c.Metrics, c.MemorySaver, c.HealthGeneration = enginesim.Off, enginesim.Off, enginesim.On
+	c.Metrics, c.MemorySaver = enginesim.Off, enginesim.Off
+	c.HealthGeneration, c.RadixCache = onUnless(o.noHealth), onUnless(o.noRadix)
 	if o.noWarmup {
 		c.Startup = 0
 	}
@@ -141,9 +144,6 @@ func (o *options) config() (enginesim.Config, error) {
 	}
 	if o.memory {
 		c.MemorySaver = enginesim.On
-	}
-	if o.noHealth {
-		c.HealthGeneration = enginesim.Off
 	}
 	c.Streaming = enginesim.Cumulative
 	if o.increment {
@@ -161,6 +161,14 @@ func (o *options) config() (enginesim.Config, error) {
 		return c, fmt.Errorf("--exec-log-sync is %v, it must be above 0", o.logSync)
 	}
 	return c, c.Validate()
+}
+
+// onUnless is the switch of a flag that turns something off.
+func onUnless(off bool) enginesim.Switch {
+	if off {
+		return enginesim.Off
+	}
+	return enginesim.On
 }
 
 func (o *options) addr() string { return net.JoinHostPort(o.host, strconv.Itoa(o.port)) }

@@ -100,6 +100,8 @@ type Config struct {
 	Metrics Switch
 	// MemorySaver: on allows release and resume of memory. Zero means off.
 	MemorySaver Switch
+	// RadixCache: off keeps nothing of a finished request, so that no later turn finds a prefix. Zero means on.
+	RadixCache Switch
 	// Streaming is the form of stream events.
 	Streaming Streaming
 	// Legacy says which older forms answer.
@@ -142,6 +144,7 @@ func (c Config) WithDefaults() Config {
 	orDefault(&c.KeepAlive, KeepAlive)
 	orDefault(&c.StreamInterval, 10*time.Millisecond)
 	orDefault(&c.HealthGeneration, On)
+	orDefault(&c.RadixCache, On)
 	orDefault(&c.Metrics, Off)
 	orDefault(&c.MemorySaver, Off)
 	orDefault(&c.Streaming, Cumulative)
@@ -184,7 +187,7 @@ func (c Config) Validate() error {
 }
 
 func (c Config) validateEnums() error {
-	for name, v := range map[string]Switch{"HealthGeneration": c.HealthGeneration, "Metrics": c.Metrics, "MemorySaver": c.MemorySaver} {
+	for name, v := range map[string]Switch{"HealthGeneration": c.HealthGeneration, "Metrics": c.Metrics, "MemorySaver": c.MemorySaver, "RadixCache": c.RadixCache} {
 		if v != On && v != Off {
 			return fmt.Errorf("%s is %q, it must be on or off", name, v)
 		}

@@ -79,7 +79,7 @@ func (st *state) begin(seqs []*sequence, now time.Duration) {
 		st.sequences[q.id] = q
 		st.counts.requests++
 		byRank[q.rank] = append(byRank[q.rank], model.Request{
-			ID: q.id, Session: q.session, PromptTokens: q.promptTokens, OutputTokens: max(1, q.output),
+			ID: q.id, Session: q.prefixOf, PromptTokens: q.promptTokens, OutputTokens: max(1, q.output),
 		})
 	}
 	for i, r := range st.ranks {

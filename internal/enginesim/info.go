@@ -56,6 +56,7 @@ func (s *Server) handleServerInfo(w http.ResponseWriter, r *http.Request) error 
 		"max_running_requests": s.cfg.Model.MaxRunning, "max_queued_requests": nullIfZero(s.cfg.MaxQueued),
 		"chunked_prefill_size": s.cfg.Model.ChunkTokens, "page_size": s.cfg.Model.BlockTokens,
 		"disaggregation_mode": "null", "enable_metrics": s.cfg.Metrics == On,
+		"disable_radix_cache":          s.cfg.RadixCache == Off,
 		"enable_memory_saver":          s.cfg.MemorySaver == On,
 		"incremental_streaming_output": s.cfg.Streaming == Incremental,
 		"status":                       "ready", "max_total_num_tokens": s.maxTokens(), "max_req_input_len": s.maxTokens() - 1,

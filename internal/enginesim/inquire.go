@@ -27,6 +27,10 @@ func (s *Server) inquire(q question) (*inquiry, error) {
 		return nil, err
 	}
 	session := firstOf(q.session, q.header.Get(headerSession), q.header.Get(headerRouting))
+	prefixOf := session
+	if s.cfg.RadixCache == Off {
+		prefixOf = ""
+	}
 	out := &inquiry{batch: q.batch, stream: q.stream, logprob: q.logprob}
 	for i, p := range q.prompts {
 		params := q.sampling[min(i, len(q.sampling)-1)]
@@ -35,7 +39,7 @@ func (s *Server) inquire(q question) (*inquiry, error) {
 		}
 		for sample := range max(1, params.N) {
 			out.plans = append(out.plans, s.plan(p, params, plan{
-				rid: rids[i], session: session, turn: firstOf(q.header.Get(headerTurn), promptHash(p)),
+				rid: rids[i], session: session, prefixOf: prefixOf, turn: firstOf(q.header.Get(headerTurn), promptHash(p)),
 				sample: len(out.plans), rank: rank, stream: q.stream,
 			}, sample))
 			out.prompts = append(out.prompts, p)

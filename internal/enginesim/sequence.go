@@ -28,6 +28,7 @@ type plan struct {
 	id           string // what replies call it: the rid, with a number behind it in a batch
 	rid          string // the rid of the request, for the log
 	session      string
+	prefixOf     string // whose kept prefix it may use and adds to: the session, or nobody
 	turn         string
 	sample       int
 	rank         int // -1: the engine chooses

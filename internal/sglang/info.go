@@ -73,6 +73,9 @@ type ServerInfo struct {
 	ServedModelName string `json:"served_model_name"`
 	// DisaggregationMode is "null", "prefill" or "decode".
 	DisaggregationMode string `json:"disaggregation_mode"`
+	// RadixCacheDisabled: the engine keeps no prefix, so that a later turn of a session gains nothing from
+	// being there again.
+	RadixCacheDisabled bool `json:"disable_radix_cache"`
 	// DataParallelSize is the number of ranks, 0 if it is not told.
 	DataParallelSize int64 `json:"dp_size"`
 	// MaxTotalTokens is the size of the KV cache in tokens, 0 if it is not told.

@@ -123,6 +123,19 @@ func generationRows() []row {
 				t.Errorf("%d of %d cached", again.Meta.Cached, again.Meta.Prompt)
 			}
 		}},
+		{"1.4", "with --disable-radix-cache the next turn finds nothing, and /server_info says so", simulator,
+			func(c *enginesim.Config) { c.RadixCache = enginesim.Off }, func(t *testing.T, e *engine) {
+				prompt := strings.Repeat("a prompt that is long enough to fill some blocks. ", 20)
+				for range 2 {
+					g := e.generate(t, map[string]any{"text": prompt, "session_id": "s", "sampling_params": tokens(2)})
+					if g.Meta.Cached != 0 {
+						t.Errorf("%d of %d cached", g.Meta.Cached, g.Meta.Prompt)
+					}
+				}
+				if o := e.get(t, "/server_info").object(t); o["disable_radix_cache"] != true {
+					t.Errorf("disable_radix_cache is %v", o["disable_radix_cache"])
+				}
+			}},
 		{"1.4", "log-probabilities come when they are asked for", nothing, nil, func(t *testing.T, e *engine) {
 			g := e.generate(t, map[string]any{
 				"input_ids": []int{5, 6, 7}, "sampling_params": tokens(3), "return_logprob": true, "logprob_start_len": 0, "top_logprobs_num": 2,

@@ -1,21 +1,23 @@
-package main
+package cli
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/berthmaster/berthmaster/internal/simulate"
 )
 
 // call runs the command line and returns what it printed and how it ended.
 func call(args ...string) (out string, err error) {
-	var stdout, stderr strings.Builder
-	root := newRoot()
-	root.SetOut(&stdout)
-	root.SetErr(&stderr)
+	var stdout bytes.Buffer
+	root := New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: io.Discard})
 	root.SetArgs(args)
 	err = root.Execute()
 	return stdout.String(), err
