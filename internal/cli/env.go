@@ -48,7 +48,7 @@ func (e *env) bindRouter(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&e.router.URL, "router-url", "", "base URL of the router; empty: a port-forward to a pod of the manager")
 	f.StringVar(&e.router.Namespace, "router-namespace", connect.ManagerNamespace, "where the manager runs")
-	f.StringVar(&e.router.Trust.CAFile, "router-ca-file", "", "certificates, as PEM, that vouch for the router; empty: the system's")
+	f.StringVar(&e.router.Trust.CAFile, "router-ca-file", "", "certificates, as PEM, that vouch for the router; empty: those that the manager publishes, or the system's with --router-url")
 	f.StringVar(&e.router.ServiceAccount, "as-service-account", "",
 		"ask the router as this service account of the pool's namespace, by a token requested for it; for users of client certificates, which the router cannot check")
 }

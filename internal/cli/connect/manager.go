@@ -3,6 +3,7 @@ package connect
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -59,12 +60,16 @@ func managerIn(pod *corev1.Pod) manager {
 	return m
 }
 
-// servesPlain: the lease API is on loopback without TLS unless the flags say that it leaves the pod.
+// servesPlain: the lease API is served without TLS while it is on loopback and the flags do not ask for
+// TLS everywhere.
 func servesPlain(arguments []string) bool {
 	for _, a := range arguments {
-		if address, ok := strings.CutPrefix(strings.TrimLeft(a, "-"), "lease-bind-address="); ok {
-			host, _, _ := strings.Cut(address, ":")
-			return loopback(host)
+		name, value, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		if host, _, _ := net.SplitHostPort(value); name == "lease-bind-address" && !loopback(host) {
+			return false
+		}
+		if name == "tls" && value == "Everywhere" {
+			return false
 		}
 	}
 	return true

@@ -31,7 +31,7 @@ type Router struct {
 
 // Open returns a client of one pool, and what closes its connections.
 func (r Router) Open(ctx context.Context, namespace, pool string) (*live.Client, func(), error) {
-	base, wire, closing, err := r.wire(ctx)
+	base, wire, closing, err := r.wire(ctx, namespace)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -44,9 +44,9 @@ func (r Router) Open(ctx context.Context, namespace, pool string) (*live.Client,
 }
 
 // wire is the way to the router, without credentials.
-func (r Router) wire(ctx context.Context) (base string, wire *http.Transport, closing func(), err error) {
+func (r Router) wire(ctx context.Context, namespace string) (base string, wire *http.Transport, closing func(), err error) {
 	if r.URL != "" {
-		wire, err := r.Trust.transport(ctx, r.Config)
+		wire, err := r.Trust.transport()
 		if err != nil {
 			return "", nil, nil, err
 		}
@@ -60,10 +60,13 @@ func (r Router) wire(ctx context.Context) (base string, wire *http.Transport, cl
 	if err != nil {
 		return "", nil, nil, err
 	}
-	forward := NewForward(r.Config, r.Namespace, manager.pod, manager.port)
-	if wire, err = r.Trust.within(r.Namespace).transport(ctx, r.Config); err != nil {
+	if wire, err = r.Trust.transport(); manager.scheme == "https" {
+		wire, err = r.Trust.published(ctx, clients, r.Namespace, namespace)
+	}
+	if err != nil {
 		return "", nil, nil, err
 	}
+	forward := NewForward(r.Config, r.Namespace, manager.pod, manager.port)
 	wire.DialContext = forward.Dial
 	return manager.base(), wire, func() { wire.CloseIdleConnections(); forward.Close() }, nil
 }
