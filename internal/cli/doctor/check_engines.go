@@ -17,7 +17,7 @@ func checkEngines(w *World) []Finding {
 		if e := w.Engines[name]; e.Err == nil && e.Info.RadixCacheDisabled {
 			found = append(found, Finding{RadixCacheOff, Warning, "backend " + name,
 				"its engine runs with --disable-radix-cache: sticky sessions are worthless there, every turn reads its whole context anew",
-				"start the engine without that flag, or, if it is wanted, set spec.routing.policy to LeastOutstanding and expect no cache hits"})
+				"start the engine without that flag, or expect no cache hits"})
 		}
 	}
 	return found

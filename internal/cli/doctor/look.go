@@ -12,7 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/discovery"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
@@ -21,12 +21,17 @@ import (
 	"github.com/berthmaster/berthmaster/internal/sglang"
 )
 
+// Kinds knows what the cluster has.
+type Kinds interface {
+	// ServerGroupsAndResources lists every resource; with an error the list may be a part of it.
+	ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
+}
+
 // Sources are what a pool is looked at through.
 type Sources struct {
 	// Reader reads the API server, uncached.
 	Reader client.Reader
-	// Kinds knows what the cluster has.
-	Kinds discovery.ServerResourcesInterface
+	Kinds  Kinds
 	// ManagerNamespace is where the manager runs.
 	ManagerNamespace string
 	// Way is how the router is reached, Router asks it for the pool.

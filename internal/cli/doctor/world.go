@@ -32,7 +32,7 @@ type World struct {
 	Shadows []string
 	// Unlooked is what could not be looked at, and why.
 	Unlooked []Unlooked
-	// Sound says that the router is a local one, so that no manager's pod is looked for.
+	// Router is how the router was reached.
 	Router RouterWay
 }
 
