@@ -186,6 +186,10 @@ chaos: build $(control-plane) ## Managers killed, stopped and cut off under traf
 	bin/chaos -bin bin -assets "$(KUBEBUILDER_ASSETS)" -alone
 	bin/chaos -bin bin -assets "$(KUBEBUILDER_ASSETS)" -rounds "$(or $(ROUNDS),100)"
 
+.PHONY: proxy-clients
+proxy-clients: ## The official OpenAI packages for Python and Node, and curl, through the proxy.
+	go run ./test/proxyclients
+
 .PHONY: fuzz
 fuzz: ## Every fuzz target, FUZZTIME each.
 	@set -e; grep -rno --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' api client clients cmd internal | \

@@ -80,6 +80,10 @@ type InferencePoolSpec struct {
 	// +optional
 	Health HealthSpec `json:"health,omitzero"`
 
+	// proxy says what the transparent proxy does beyond forwarding. Empty: all defaults.
+	// +optional
+	Proxy ProxySpec `json:"proxy,omitzero"`
+
 	// drain names backends that take no new session, one entry for each. Removing an entry ends
 	// its drain. Empty: only deletion and annotation of pods drain.
 	// +optional

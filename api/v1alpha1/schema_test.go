@@ -54,7 +54,7 @@ func TestDefinitionHasItsNamesAndColumns(t *testing.T) {
 	if got, want := strings.Join(narrow, " "), "Ready Backends Age"; got != want {
 		t.Errorf("columns %q, want %q", got, want)
 	}
-	if got, want := strings.Join(wide, " "), "Policy Term Epoch"; got != want {
+	if got, want := strings.Join(wide, " "), "Policy Term Router Epoch"; got != want {
 		t.Errorf("wide columns %q, want %q", got, want)
 	}
 }

@@ -40,7 +40,7 @@ type leaseAPI struct {
 	answers    atomic.Bool
 }
 
-func newLeaseAPI(manager ctrl.Manager, pools *router.Pools, o *options, keys server.Keys, leadership server.Leadership, poolsKnown func(context.Context) error) (*leaseAPI, error) {
+func newLeaseAPI(manager ctrl.Manager, pools *router.Pools, o *options, keys server.Keys, leadership server.Leadership, settings func(router.PoolKey) proxy.Settings, poolsKnown func(context.Context) error) (*leaseAPI, error) {
 	api, err := server.New(server.Config{
 		Pools: pools, Keys: keys, BindAddress: o.leaseAddress, Leadership: leadership,
 		Log: slog.New(logr.ToSlogHandler(manager.GetLogger().WithName("leases"))),
@@ -48,7 +48,7 @@ func newLeaseAPI(manager ctrl.Manager, pools *router.Pools, o *options, keys ser
 	if err != nil {
 		return nil, err
 	}
-	transparent, err := proxy.New(proxy.Config{Pools: pools})
+	transparent, err := proxy.New(proxy.Config{Pools: pools, Settings: settings})
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 	if err != nil {
 		return err
 	}
-	leases, err := newLeaseAPI(manager, pools, o, keys, self.leadership(), reconciler.AwaitPools)
+	leases, err := newLeaseAPI(manager, pools, o, keys, self.leadership(), proxied(reconciler), reconciler.AwaitPools)
 	if err != nil {
 		return err
 	}

@@ -178,6 +178,7 @@ func pastFailure(w *world, now time.Time) *router.Failure {
 
 // handOver tells the router what has ended and what its fleet is now.
 func (r *Reconciler) handOver(w *world, p *plan, now time.Time) error {
+	w.tenure.proxies(w.pool.Spec.Proxy)
 	table := w.tenure.table
 	if len(p.introduced) > 0 {
 		first := p.fleet

@@ -32,6 +32,8 @@ type house struct {
 	namespace string
 	pools     *router.Pools
 	calls     *calls
+	// reconciler is the manager's.
+	reconciler *controller.Reconciler
 	// reach is what the manager may look at.
 	reach reach
 	// stop ends the manager, as a crash would as far as the cluster can tell.
@@ -101,6 +103,7 @@ func (h *house) start() {
 		Events:  manager.GetEventRecorder("berthmaster"), Clock: clock.RealClock{},
 		Self: v1alpha1.RouterStatus{Name: "manager-0", Address: "127.0.0.1:8085"},
 	})
+	h.reconciler = reconciler
 	Expect(reconciler.SetupWithManager(manager)).To(Succeed())
 	h.run(manager, func() { reconciler.Close(); probes.Close() })
 }

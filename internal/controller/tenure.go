@@ -64,6 +64,8 @@ type tenure struct {
 	selector labels.Selector
 	// pods are those that the router may count something on, selected or not. Guarded by mu.
 	pods map[types.UID]struct{}
+	// proxy is spec.proxy. Guarded by mu.
+	proxy v1alpha1.ProxySpec
 	// nodes are those of the pool's pods whose cordons matter to it. Guarded by mu.
 	nodes map[string]struct{}
 	// ended are lives that pod events proved ended since the last reconcile that took note. The

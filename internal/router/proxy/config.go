@@ -30,7 +30,7 @@ type Authorizer interface {
 // Keyless says what stands in for the session of a request that names none.
 type Keyless string
 
-// The values of Keyless. The zero value means KeylessNone.
+// The values of Keyless. The empty one, as any other, means KeylessNone.
 const (
 	// KeylessNone: nothing does; the request has no affinity, and is counted.
 	KeylessNone Keyless = "None"
@@ -52,18 +52,23 @@ type Config struct {
 	Random io.Reader
 	// Authorizer guards every call; nil: nobody is asked, for a server on loopback.
 	Authorizer Authorizer
-	// EngineKey gives the api-key of a pool's engines; nil: they have none. A client's own
-	// Authorization header is for the proxy and never reaches an engine.
-	EngineKey func(router.PoolKey) string
-	// Control says what becomes of calls that change a pool's engines; nil: ControlRefuse.
-	Control func(router.PoolKey) Control
-	// AdminKey gives the admin key of a pool's engines, for ControlFanOut; nil or empty: EngineKey's
-	// is used.
-	AdminKey func(router.PoolKey) string
-	// Keyless is what stands in for a missing session; empty: KeylessNone.
-	Keyless Keyless
+	// Settings are a pool's own, asked for once per request and more; nil: the zero Settings for all.
+	Settings func(router.PoolKey) Settings
 	// Limits: the zero value of each field stands for its default.
 	Limits Limits
+}
+
+// Settings are what a pool's owner decides about its proxy.
+type Settings struct {
+	// Control says what becomes of calls that change the pool's engines; empty: ControlRefuse.
+	Control Control
+	// Keyless is what stands in for a missing session; empty: KeylessNone.
+	Keyless Keyless
+	// EngineKey is the api-key of the engines; empty: they have none. A client's own Authorization
+	// header is for the proxy and never reaches an engine.
+	EngineKey string
+	// AdminKey is the engines' admin key, for ControlFanOut; empty: EngineKey is used.
+	AdminKey string
 }
 
 // Limits bound what clients can make the proxy hold.
@@ -103,8 +108,6 @@ func (c Config) Validate() error {
 	switch {
 	case c.Pools == nil:
 		return errors.New("Pools: required")
-	case c.Keyless != "" && c.Keyless != KeylessNone && c.Keyless != KeylessAPIKey && c.Keyless != KeylessPrefix:
-		return fmt.Errorf("Keyless %q: must be None, APIKey or Prefix", c.Keyless)
 	case c.Limits.Silence != 0 && c.Limits.Silence < leastSilence:
 		return fmt.Errorf("Limits.Silence %v: must be at least %v", c.Limits.Silence, leastSilence)
 	}
@@ -132,7 +135,9 @@ func (c Config) withDefaults() Config {
 	if c.Random == nil {
 		c.Random = rand.Reader
 	}
-	c.Keyless = cmp.Or(c.Keyless, KeylessNone)
+	if c.Settings == nil {
+		c.Settings = func(router.PoolKey) Settings { return Settings{} }
+	}
 	c.Limits = c.Limits.withDefaults()
 	return c
 }

@@ -136,10 +136,7 @@ func (x *exchange) request(f *fields, body *spool, g promised) *wire.Request {
 
 // identify adds the engine's key, if it has one.
 func (h *Handler) identify(c *call, head http.Header) {
-	if h.cfg.EngineKey == nil {
-		return
-	}
-	if key := h.cfg.EngineKey(c.pool); key != "" {
+	if key := h.cfg.Settings(c.pool).EngineKey; key != "" {
 		head["Authorization"] = []string{"Bearer " + key}
 	}
 }

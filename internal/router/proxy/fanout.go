@@ -22,7 +22,7 @@ import (
 // Control says what becomes of a call that changes engines.
 type Control string
 
-// The values of Control. The zero value means ControlRefuse.
+// The values of Control. The empty one, as any other, means ControlRefuse.
 const (
 	// ControlRefuse: it is refused, with the field of the spec that does the same.
 	ControlRefuse Control = "Refuse"
@@ -181,10 +181,7 @@ func (h *Handler) command(c *call, o *order, m *member) {
 
 func (h *Handler) identifyAdmin(c *call, head http.Header) {
 	h.identify(c, head)
-	if h.cfg.AdminKey == nil {
-		return
-	}
-	if key := h.cfg.AdminKey(c.pool); key != "" {
+	if key := h.cfg.Settings(c.pool).AdminKey; key != "" {
 		head["Authorization"] = []string{"Bearer " + key}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/berthmaster/berthmaster/internal/router/proxy"
 )
 
-func fansOut(router.PoolKey) proxy.Control { return proxy.ControlFanOut }
+func fansOut(router.PoolKey) proxy.Settings { return proxy.Settings{Control: proxy.ControlFanOut} }
 
 // controlled is an engine of so many ranks that answers every control call alike.
 func controlled(t *testing.T, ranks int, answer string) *scripted {
@@ -34,7 +34,9 @@ func controlled(t *testing.T, ranks int, answer string) *scripted {
 func TestAControlCallReachesEveryEngineWithItsOwnRankOffset(t *testing.T) {
 	ok := plain(`{"success":true,"message":"joined"}`)
 	engines := []*scripted{controlled(t, 4, ok), controlled(t, 2, ok), controlled(t, 4, ok)}
-	g := newRig(t, proxy.Config{Control: fansOut, AdminKey: func(router.PoolKey) string { return "admin" }}, engines[0].url, engines[1].url, engines[2].url)
+	g := newRig(t, proxy.Config{Settings: func(router.PoolKey) proxy.Settings {
+		return proxy.Settings{Control: proxy.ControlFanOut, AdminKey: "admin"}
+	}}, engines[0].url, engines[1].url, engines[2].url)
 	status, text := g.post("/init_weights_update_group", `{"master_address":"h","rank_offset": 1 ,"world_size":11}`)
 	if status != 200 || !strings.Contains(text, "joined") {
 		t.Fatalf("got %d %s", status, text)
@@ -64,7 +66,7 @@ func TestAControlCallFailsUnlessEveryEngineDoesIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := controlled(t, 1, ok), script(t, replies(other, hangUp))
-			g := newRig(t, proxy.Config{Control: fansOut}, a.url, b.url)
+			g := newRig(t, proxy.Config{Settings: fansOut}, a.url, b.url)
 			status, text, head := g.send(t.Context(), "/update_weights_from_disk", `{"model_path":"p"}`)
 			if status != 502 || !strings.Contains(text, "1 of 2 engines") || !strings.Contains(text, "b1: ") || head.Get("X-Should-Retry") != "false" {
 				t.Errorf("got %d %s", status, text)
@@ -78,7 +80,7 @@ func TestAControlCallFailsUnlessEveryEngineDoesIt(t *testing.T) {
 
 func TestAControlCallThatNeedsRanksIsNotSentWithoutThem(t *testing.T) {
 	a, b := controlled(t, 1, plain(`{}`)), controlled(t, 0, plain(`{}`))
-	g := newRig(t, proxy.Config{Control: fansOut}, a.url, b.url)
+	g := newRig(t, proxy.Config{Settings: fansOut}, a.url, b.url)
 	status, text := g.post("/init_weights_update_group", `{"rank_offset":1}`)
 	if body, _ := a.last(); status != 502 || !strings.Contains(text, "nothing was sent") || body != "" {
 		t.Errorf("got %d %s; the first engine got %q", status, text, body)
@@ -95,7 +97,7 @@ func TestControlCallsThatWaitForEachOtherMeet(t *testing.T) {
 		return stayOpen
 	}
 	a, b := script(t, meet), script(t, meet)
-	g := newRig(t, proxy.Config{Control: fansOut}, a.url, b.url)
+	g := newRig(t, proxy.Config{Settings: fansOut}, a.url, b.url)
 	if status, text := g.post("/init_weights_update_group", `{}`); status != 200 {
 		t.Errorf("got %d %s", status, text)
 	}
@@ -104,7 +106,7 @@ func TestControlCallsThatWaitForEachOtherMeet(t *testing.T) {
 func TestAPauseOfAllEnginesParksGenerationsUntilAllGoOn(t *testing.T) {
 	a, _ := simulated(t, enginesim.Config{Name: "a"})
 	b, _ := simulated(t, enginesim.Config{Name: "b"})
-	g := newRig(t, proxy.Config{Control: fansOut}, a, b)
+	g := newRig(t, proxy.Config{Settings: fansOut}, a, b)
 	if status, text := g.post("/pause_generation", `{"mode":"retract"}`); status != 200 {
 		t.Fatalf("got %d %s", status, text)
 	}

@@ -169,7 +169,7 @@ func TestALargeBodyPassesWholeWhereverItsFieldsStand(t *testing.T) {
 
 func TestHeadersPassButNotThoseOfTheConnectionOrTheCaller(t *testing.T) {
 	engine := script(t, replies("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Engine: yes\r\nConnection: X-Private\r\nX-Private: no\r\nContent-Length: 2\r\n\r\n{}", stayOpen))
-	g := newRig(t, proxy.Config{EngineKey: func(router.PoolKey) string { return "engine" }}, engine.url)
+	g := newRig(t, proxy.Config{Settings: func(router.PoolKey) proxy.Settings { return proxy.Settings{EngineKey: "engine"} }}, engine.url)
 	_, _, head := g.send(t.Context(), "/generate?x=1", ask1, "Authorization", "Bearer caller", "Cookie", "a=b", "X-Api-Key", "caller",
 		"X-Turn", "4", "Idempotency-Key", "k", "X-Data-Parallel-Rank", "1", "Connection", "X-Hop", "X-Hop", "1")
 	_, got := engine.last()

@@ -146,7 +146,7 @@ func (h *Handler) serve(c *call) {
 
 // control refuses a call that changes engines, or sends it to all of them.
 func (h *Handler) control(c *call) {
-	if h.cfg.Control != nil && h.cfg.Control(c.pool) == ControlFanOut {
+	if h.cfg.Settings(c.pool).Control == ControlFanOut {
 		h.fanOut(c)
 		return
 	}

@@ -277,7 +277,6 @@ func TestConfigNamesTheFieldThatCannotBeUsed(t *testing.T) {
 	pools := router.NewPools()
 	for field, c := range map[string]proxy.Config{
 		"Pools":              {},
-		"Keyless":            {Pools: pools, Keyless: "Cookie"},
 		"Limits.Silence":     {Pools: pools, Limits: proxy.Limits{Silence: 59 * time.Minute}},
 		"Limits.BodyBytes":   {Pools: pools, Limits: proxy.Limits{BodyBytes: -1}},
 		"Limits.HeldPerPool": {Pools: pools, Limits: proxy.Limits{HeldPerPool: -1}},

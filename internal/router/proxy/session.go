@@ -46,14 +46,14 @@ const (
 )
 
 // session finds the session of a request, in the order that the design gives; without one, what
-// Config.Keyless says; else one that is made for this request alone.
+// Settings.Keyless says; else one that is made for this request alone.
 func (h *Handler) session(c *call, f *fields, body *spool) (router.SessionID, affinity) {
 	for _, named := range []string{headerSession(c.r.Header), f.session, f.user} {
 		if named != "" {
 			return sessionID(named), withAffinity
 		}
 	}
-	switch h.cfg.Keyless {
+	switch h.cfg.Settings(c.pool).Keyless {
 	case KeylessAPIKey:
 		// The digest alone is kept: a key is a secret even where it serves as a name.
 		if key := strings.TrimPrefix(c.r.Header.Get("Authorization"), "Bearer "); key != "" {

@@ -10,6 +10,10 @@ import (
 	"github.com/berthmaster/berthmaster/internal/router/proxy"
 )
 
+func keyless(k proxy.Keyless) func(router.PoolKey) proxy.Settings {
+	return func(router.PoolKey) proxy.Settings { return proxy.Settings{Keyless: k} }
+}
+
 func TestASessionIsNamedByTheFirstOfItsKeys(t *testing.T) {
 	engine := script(t, replies(plain(plainJSON), stayOpen))
 	g := newRig(t, proxy.Config{}, engine.url)
@@ -82,7 +86,7 @@ func TestARequestWithoutAKeyHasNoAffinityAndIsCounted(t *testing.T) {
 
 func TestAnAPIKeyIsASessionWhereThatIsAskedFor(t *testing.T) {
 	engine := script(t, replies(plain(plainJSON), stayOpen))
-	g := newRig(t, proxy.Config{Keyless: proxy.KeylessAPIKey}, engine.url)
+	g := newRig(t, proxy.Config{Settings: keyless(proxy.KeylessAPIKey)}, engine.url)
 	sessions := map[string]bool{}
 	for i := range 6 {
 		g.post("/generate", ask1, "Authorization", fmt.Sprint("Bearer secret-", i%2))
@@ -104,7 +108,7 @@ func TestAnAPIKeyIsASessionWhereThatIsAskedFor(t *testing.T) {
 
 func TestAPromptThatContinuesAnotherSharesItsSessionWhereThatIsAskedFor(t *testing.T) {
 	engine := script(t, replies(plain(plainJSON), stayOpen))
-	g := newRig(t, proxy.Config{Keyless: proxy.KeylessPrefix}, engine.url)
+	g := newRig(t, proxy.Config{Settings: keyless(proxy.KeylessPrefix)}, engine.url)
 	session := func(prompt string) string {
 		g.post("/v1/completions", fmt.Sprintf(`{"model":"m","prompt":%q}`, prompt))
 		_, head := engine.last()
