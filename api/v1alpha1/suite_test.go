@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -24,9 +25,10 @@ func TestAPIServerHoldsPoolsToTheirSchema(t *testing.T) {
 
 var _ = BeforeSuite(func() {
 	environment := &envtest.Environment{
-		BinaryAssetsDirectory: controlPlane(),
-		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd", "bases")},
-		ErrorIfCRDPathMissing: true,
+		ControlPlaneStartTimeout: 2 * time.Minute, // generous: nothing depends on the speed of the machine
+		BinaryAssetsDirectory:    controlPlane(),
+		CRDDirectoryPaths:        []string{filepath.Join("..", "..", "config", "crd", "bases")},
+		ErrorIfCRDPathMissing:    true,
 	}
 	config, err := environment.Start()
 	Expect(err).NotTo(HaveOccurred(), "start the control plane in %s", environment.BinaryAssetsDirectory)

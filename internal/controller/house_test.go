@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -36,6 +37,8 @@ type house struct {
 	reconciler *controller.Reconciler
 	// reach is what the manager may look at.
 	reach reach
+	// user is who the manager is to the API server; nil: the one of config/rbac.
+	user *rest.Config
 	// stop ends the manager, as a crash would as far as the cluster can tell.
 	stop func()
 }
@@ -69,8 +72,12 @@ func openHouseWith(ctx context.Context, far reach) *house {
 // start runs a manager with nothing but what the cluster remembers. It ends with the spec.
 func (h *house) start() {
 	GinkgoHelper()
-	h.pools, h.calls = router.NewPools(), &calls{}
+	h.pools, h.calls = router.NewPools(), &calls{denied: denied}
 	watched := rest.CopyConfig(managers)
+	if h.user != nil {
+		watched = rest.CopyConfig(h.user)
+		h.calls.denied, h.calls.server = newRights(), serverThatLists
+	}
 	watched.QPS = -1
 	watched.Wrap(h.calls.wrap)
 	manager, err := ctrl.NewManager(watched, ctrl.Options{
@@ -121,7 +128,11 @@ func (h *house) run(manager ctrl.Manager, closeAll func()) {
 		}
 		stopped = true
 		cancel()
-		Eventually(ended).Should(Receive(BeNil()))
+		var err error
+		Eventually(ended).Should(Receive(&err))
+		if h.user == nil {
+			Expect(err).NotTo(HaveOccurred())
+		} // one without its rights may have failed
 		closeAll()
 	}
 	DeferCleanup(h.stop)
@@ -131,10 +142,27 @@ func (h *house) run(manager ctrl.Manager, closeAll func()) {
 type calls struct {
 	statusWrites atomic.Int64
 	all          atomic.Int64
+	// denied are the rights that it lacked.
+	denied *rights
+	server serverKind
 }
+
+// serverKind is how an API server begins a watch.
+type serverKind int
+
+const (
+	// serverThatStreams begins a watch with the objects there are.
+	serverThatStreams serverKind = iota
+	// serverThatLists knows only watches that follow a list, as older ones do.
+	serverThatLists
+)
 
 func (c *calls) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		streams := request.URL.Query().Get("sendInitialEvents") != ""
+		if streams && c.server == serverThatLists {
+			return invalid(request), nil
+		}
 		used.note(request)
 		if request.URL.Query().Get("watch") != "true" {
 			c.all.Add(1)
@@ -143,8 +171,21 @@ func (c *calls) wrap(next http.RoundTripper) http.RoundTripper {
 		if request.Method == http.MethodPatch && strings.HasSuffix(request.URL.Path, "/status") {
 			c.statusWrites.Add(1)
 		}
-		return next.RoundTrip(request)
+		reply, err := next.RoundTrip(request)
+		if err == nil && reply.StatusCode == http.StatusForbidden {
+			c.denied.note(request)
+		}
+		return reply, err
 	})
+}
+
+// invalid is what a server says to a parameter that it does not know.
+func invalid(request *http.Request) *http.Response {
+	status := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`
+	return &http.Response{
+		StatusCode: http.StatusUnprocessableEntity, Request: request, ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(status)),
+	}
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -38,7 +38,7 @@ const (
 	// conflictPause is how long to wait for the cache to show what another writer did.
 	conflictPause = 100 * time.Millisecond
 	// tablePoll is how often AwaitPools looks.
-	tablePoll = 20 * time.Millisecond
+	tablePoll = 50 * time.Millisecond
 )
 
 // Prober watches the health of engines. *prober.Prober is one.
@@ -137,7 +137,8 @@ func (r *Reconciler) Close() {
 func (r *Reconciler) AwaitPools(ctx context.Context) error {
 	return wait.PollUntilContextCancel(ctx, tablePoll, true, func(ctx context.Context) (bool, error) {
 		var list v1alpha1.InferencePoolList
-		if err := r.client.List(ctx, &list); err != nil {
+		// Nothing is changed in what is listed, so thousands of pools need not be copied at every look.
+		if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 			return false, fmt.Errorf("list the pools: %w", err)
 		}
 		for i := range list.Items {

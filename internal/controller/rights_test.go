@@ -24,7 +24,10 @@ import (
 const managerUser = "berthmaster"
 
 // used are the rights that the suite's managers made use of.
-var used = &rights{seen: map[string]struct{}{}}
+var used = newRights()
+
+// denied are the rights that those managers lacked that have all of config/rbac.
+var denied = newRights()
 
 // addManager makes the managers' user, with no right yet, and the role of config/rbac.
 func addManager(ctx context.Context, environment *envtest.Environment) *rest.Config {
@@ -88,6 +91,7 @@ var _ = ReportAfterSuite("the manager has no right that it does not use", func(r
 		}
 	}
 	Expect(used.list()).To(ConsistOf(granted))
+	Expect(denied.list()).To(BeEmpty())
 })
 
 // rights are verbs on resources.
@@ -95,6 +99,8 @@ type rights struct {
 	mu   sync.Mutex
 	seen map[string]struct{} // guarded by mu; "verb resource[/subresource]"
 }
+
+func newRights() *rights { return &rights{seen: map[string]struct{}{}} }
 
 func (r *rights) list() []string {
 	r.mu.Lock()

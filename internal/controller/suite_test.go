@@ -30,6 +30,8 @@ var (
 	scheme = runtime.NewScheme()
 	// admin reaches the suite's API server as an administrator, without a cache.
 	admin client.Client
+	// cluster is the suite's control plane.
+	cluster *envtest.Environment
 	// managers is how the suite's managers reach it.
 	managers *rest.Config
 )
@@ -46,17 +48,18 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme} {
 		Expect(add(scheme)).To(Succeed())
 	}
-	environment := &envtest.Environment{
-		BinaryAssetsDirectory: controlPlane(),
-		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd", "bases")},
-		ErrorIfCRDPathMissing: true,
+	cluster = &envtest.Environment{
+		ControlPlaneStartTimeout: 2 * patience,
+		BinaryAssetsDirectory:    controlPlane(),
+		CRDDirectoryPaths:        []string{filepath.Join("..", "..", "config", "crd", "bases")},
+		ErrorIfCRDPathMissing:    true,
 	}
-	cluster, err := environment.Start()
-	Expect(err).NotTo(HaveOccurred(), "start the control plane in %s", environment.BinaryAssetsDirectory)
-	DeferCleanup(environment.Stop)
-	admin, err = client.New(cluster, client.Options{Scheme: scheme})
+	config, err := cluster.Start()
+	Expect(err).NotTo(HaveOccurred(), "start the control plane in %s", cluster.BinaryAssetsDirectory)
+	DeferCleanup(cluster.Stop)
+	admin, err = client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	managers = addManager(ctx, environment)
+	managers = addManager(ctx, cluster)
 })
 
 // controlPlane is the folder of kube-apiserver and etcd. A suite that could not run must not look

@@ -20,7 +20,7 @@ const (
 	// hands is how many objects are made at once.
 	hands = 8
 	// patience bounds every wait.
-	patience = 5 * time.Minute
+	patience = 15 * time.Minute
 )
 
 func poolName(i int) string { return fmt.Sprintf("pool-%d", i) }

@@ -9,6 +9,9 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // options are the flags.
@@ -38,6 +41,7 @@ func main() {
 	flag.DurationVar(&o.idle, "idle", 30*time.Second, "how long the manager is watched while nothing happens")
 	flag.IntVar(&o.samples, "samples", 200, "engines that become ready, one after the other")
 	flag.Parse()
+	log.SetLogger(logr.Discard()) // the figures speak
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, &o); err != nil {

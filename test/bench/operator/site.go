@@ -69,7 +69,8 @@ func (s *site) openCluster(ctx context.Context, o *options) (string, error) {
 		return "", err
 	}
 	cluster := &envtest.Environment{
-		BinaryAssetsDirectory: assets, ErrorIfCRDPathMissing: true,
+		ControlPlaneStartTimeout: patience,
+		BinaryAssetsDirectory:    assets, ErrorIfCRDPathMissing: true,
 		CRDDirectoryPaths: []string{filepath.Join(o.root, "config", "crd", "bases")},
 	}
 	// Else it would look for a network other than loopback, which there need not be.
