@@ -131,9 +131,6 @@ func (s *state) admit(r *Request, now instant) error {
 	if s.leasing == LeasingHeld {
 		return refuse(ReasonLeasingHeld, "", "spec.leasing is Held")
 	}
-	if err := s.admitGate(r); err != nil {
-		return err
-	}
 	if len(s.leases) >= s.config.MaxRequests {
 		return refuse(ReasonContended, "", "the router keeps as many request records as spec.leases.maxRequests allows")
 	}
@@ -178,7 +175,6 @@ func (s *state) place(r *Request, now instant) (Grant, error) {
 		v.published = s.publications // the turn boundary at which Reset may move it has passed
 	}
 	l := &lease{id: r.ID, who: r.identity(), rid: s.newRID(), session: v, version: s.versionAt(home), term: s.term, place: -1}
-	s.spans(v, l)
 	s.enter(l, home, now)
 	s.totals.Grants++
 	return s.grant(l), nil

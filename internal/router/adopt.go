@@ -29,7 +29,6 @@ func (s *state) adopt(c *Claim, now instant) (*lease, error) {
 	if c.Version != "" && b.seen.Version != "" && c.Version != b.seen.Version {
 		l.span = spanMixed
 	}
-	s.spans(l.session, l)
 	b.estimate = max(0, b.estimate-c.Executions) // it is known now, no longer guessed
 	s.enter(l, b, now)
 	if b.process == processEnded {

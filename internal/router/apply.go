@@ -11,7 +11,7 @@ func (s *state) apply(f *Fleet, now instant) error {
 	if f.Epoch > s.epoch {
 		s.raiseEpoch(f.Epoch, now)
 	}
-	s.config, s.leasing, s.target, s.gate = f.Config, f.Leasing, f.Target, f.Gate
+	s.config, s.leasing, s.target = f.Config, f.Leasing, f.Target
 	if f.Published != s.published {
 		s.published = f.Published
 		s.publications++
@@ -97,7 +97,7 @@ func (s *state) applyMembers(list []Member, now instant) {
 		}
 	}
 	s.members = len(list)
-	s.idleClock.set(!s.stopped() && running == EngineRunning, now)
+	s.idleClock.set(s.leasing == LeasingOpen && running == EngineRunning, now)
 }
 
 func (s *state) applyMember(m Member, now instant) {

@@ -38,10 +38,8 @@ type backend struct {
 	// estimate is what the engine seems to run beyond outstanding, while load is unknown.
 	estimate int64
 	sessions int64
-	// lodgers are those sessions by sender.
-	lodgers map[SenderName]int64
-	active  list[lease]
-	held    list[lease]
+	active   list[lease]
+	held     list[lease]
 
 	settling  settling
 	isolation isolation
@@ -143,8 +141,7 @@ func (b *backend) generates() bool {
 }
 
 // drained: nothing counted, no unknown load; with Keep, nobody at home either, since those
-// at home come back for their next turn. DrainPinned is a rollout's own, which asks for more than
-// this says.
+// at home come back for their next turn.
 func (b *backend) drained() bool {
 	return b.Drain != NotDraining && b.outstanding == 0 && !b.settling.unknown &&
 		(b.Drain != DrainKeep || b.sessions == 0)

@@ -45,7 +45,7 @@ func (t *Table) Prospect(sender SenderName, now time.Time) Prospect {
 	if !s.mayGrant(t.at(now)) {
 		return ProspectNone
 	}
-	if v := s.senders[sender]; s.stopped() || v != nil && v.Access == AccessFenced {
+	if v := s.senders[sender]; s.leasing == LeasingHeld || v != nil && v.Access == AccessFenced {
 		return ProspectPassing
 	}
 	for _, b := range s.backends {

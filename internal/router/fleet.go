@@ -17,7 +17,6 @@ type Sender struct {
 	Access Access
 	// MinGeneration is the lowest generation served; lower ones are refused for good.
 	MinGeneration int64
-	Pinning       Pinning
 	// Subjects are the only callers that may use it; none: everybody who may take leases.
 	Subjects []Subject
 }
@@ -33,8 +32,6 @@ const (
 	DrainMove Drain = "Move"
 	// DrainKeep takes no new session; those at home stay until they end.
 	DrainKeep Drain = "Keep"
-	// DrainPinned is DrainKeep for the sessions of pinned senders, and DrainMove for the others.
-	DrainPinned Drain = "Pinned"
 	// DrainAbort is DrainMove past its deadline: what is left is aborted on the engine.
 	DrainAbort Drain = "Abort"
 )
@@ -93,11 +90,8 @@ type Fleet struct {
 	Members []Member
 	// Published is the version every lease promises; empty: versions are not looked at.
 	Published Version
-	// Target is a second version admissible during a rolling rollout; empty: none. New sessions
-	// prefer it.
+	// Target is a second version admissible during a rolling rollout; empty: none.
 	Target Version
-	// Gate is whom a rollout lets in.
-	Gate Gate
 }
 
 // Health is the prober's verdict on an incarnation.

@@ -39,7 +39,7 @@ func (s *state) leaveGroup(v *session) {
 func (s *state) besideSiblings(r *Request, best int) *backend {
 	slack := s.config.GroupSlackPercent
 	g := s.groups[r.Group]
-	if slack == 0 || g == nil || g.home == nil || g.home.slot < 0 || s.full(g.home, r.Executions) || s.isUpdated(s.loads[best].at) && !s.isUpdated(g.home) {
+	if slack == 0 || g == nil || g.home == nil || g.home.slot < 0 || s.full(g.home, r.Executions) {
 		return nil
 	}
 	mine, least := &s.loads[g.home.slot], &s.loads[best]

@@ -3,7 +3,6 @@ package router
 import (
 	"errors"
 	"math/big"
-	"slices"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -46,7 +45,7 @@ func (w *world) sight() sight {
 	s := w.tab.state
 	out := sight{failed: w.tab.Snapshot(w.now).Failure, requests: len(s.leases)}
 	for _, inc := range w.incarnations() {
-		if b := s.backends[inc]; b != nil && w.admissible(inc) {
+		if b := s.backends[inc]; b != nil && w.admissible(inc, NotDraining) {
 			out.candidates = append(out.candidates, candidate{inc, b.outstanding, b.outstanding + b.estimate, w.capacity(inc), b.sessions, b.lastChosen})
 		}
 	}
@@ -58,7 +57,7 @@ func (w *world) lookAt(st *sight, r *Request) {
 	s := w.tab.state
 	if v := s.sessions[r.Session]; v != nil {
 		st.owner, st.known, st.busy = v.sender, true, v.active > 0
-		if v.home != nil && w.admissible(v.home.Incarnation, w.staying(r.Sender)...) && s.backends[v.home.Incarnation] == v.home {
+		if v.home != nil && w.admissible(v.home.Incarnation, DrainKeep) && s.backends[v.home.Incarnation] == v.home {
 			st.home, st.keeps = v.home.Incarnation, mustStay
 			placed, known := w.placed[r.Session]
 			if !known {
@@ -80,12 +79,12 @@ func (w *world) lookAt(st *sight, r *Request) {
 }
 
 // admissible by the world's own knowledge; of the table only whether it settles or isolates.
-func (w *world) admissible(inc Incarnation, but ...Drain) bool {
+func (w *world) admissible(inc Incarnation, but Drain) bool {
 	m, e, b := w.member(inc), w.engines[inc], w.tab.state.backends[inc]
 	if m == nil || b == nil || m.Excluded != "" || m.Engine != EngineRunning {
 		return false
 	}
-	if m.Drain != NotDraining && !slices.Contains(but, m.Drain) {
+	if m.Drain != NotDraining && m.Drain != but {
 		return false
 	}
 	if _, ended := w.vouched[inc]; ended || e.seen.Health != Healthy || w.capacity(inc) <= 0 {
@@ -95,14 +94,6 @@ func (w *world) admissible(inc Incarnation, but ...Drain) bool {
 		return false
 	}
 	return b.settling.why == settledCause && b.isolation == notIsolated
-}
-
-// staying are the drains that leave a session of the sender at home.
-func (w *world) staying(name SenderName) []Drain {
-	if v := w.sender(name); v != nil && v.Pinning == PinVersions {
-		return []Drain{DrainKeep, DrainPinned}
-	}
-	return []Drain{DrainKeep}
 }
 
 func (w *world) capacity(inc Incarnation) int64 {
@@ -126,7 +117,7 @@ func (w *world) judge(c *call, st sight, g Grant, err error) {
 	if g.Again {
 		return
 	}
-	w.mustBeAllowed(c, st)
+	w.mustBeAllowed(c, st.failed)
 	b := w.tab.state.backends[g.Claim.Incarnation]
 	if p := w.fleet.Published; p != "" && g.Claim.Version != b.seen.Version {
 		w.t.Fatalf("R9: the lease says version %q, its backend is on %q", g.Claim.Version, b.seen.Version)
@@ -139,7 +130,7 @@ func (w *world) judge(c *call, st sight, g Grant, err error) {
 
 // mustBeAllowed: nothing is granted that a fence, a hold, a failure, an epoch, a generation or
 // the end of leadership forbids (R7, R11, R13).
-func (w *world) mustBeAllowed(c *call, st sight) {
+func (w *world) mustBeAllowed(c *call, failed *Failure) {
 	s := w.sender(c.req.Sender)
 	switch {
 	case c.req.Epoch != w.fleet.Epoch:
@@ -152,11 +143,7 @@ func (w *world) mustBeAllowed(c *call, st sight) {
 		w.t.Fatalf("R7: granted to generation %d, %d is the least", c.req.SenderGeneration, s.MinGeneration)
 	case w.fleet.Leasing != LeasingOpen:
 		w.t.Fatalf("R10: granted while leasing is held")
-	case w.fleet.Gate == GateStopped:
-		w.t.Fatalf("R9: granted while a rollout holds the pool")
-	case w.fleet.Gate == GateEndingPins && s.Pinning == PinVersions && !st.known:
-		w.t.Fatalf("R9: granted to a new session of a pinned sender while its sessions are to end")
-	case st.failed != nil:
+	case failed != nil:
 		w.t.Fatalf("R13: granted after the pool had failed")
 	case !w.authority.IsZero() && !w.now.Before(w.authority):
 		w.t.Fatalf("R11: granted after leadership ended")
@@ -172,7 +159,7 @@ func (w *world) judgePlace(c *call, st sight, at Incarnation) {
 		return
 	case !st.known && c.req.LastIncarnation == at && at != "":
 		return
-	case at == st.sibling && w.fleet.Config.GroupSlackPercent > 0 && (len(w.updated(&st, c)) == 0 || w.engines[at].seen.Version == w.fleet.Target):
+	case at == st.sibling && w.fleet.Config.GroupSlackPercent > 0:
 		return
 	}
 	var mine *candidate
@@ -187,46 +174,11 @@ func (w *world) judgePlace(c *call, st sight, at Incarnation) {
 	if !st.known && w.isCandidate(st, c.req.LastIncarnation, c.req.Executions) {
 		w.t.Fatalf("R2: the named last backend %s was passed over for %s", c.req.LastIncarnation, at)
 	}
-	if st.keeps != mayStay || st.reset {
-		w.judgePreference(c, &st, mine)
-	}
 	for i := range st.candidates {
 		if !w.full(&st.candidates[i], c.req.Executions) && better(w.policyFor(st), &st.candidates[i], mine, c.req.Executions) {
 			w.t.Fatalf("R1: %+v was chosen for %d, %+v is better", *mine, c.req.Executions, st.candidates[i])
 		}
 	}
-}
-
-// judgePreference: while two versions are admissible, a backend that has the target comes first as long
-// as one of them has room. It leaves in st those among which the order decides.
-func (w *world) judgePreference(c *call, st *sight, mine *candidate) {
-	updated := w.updated(st, c)
-	if len(updated) == 0 {
-		return
-	}
-	if !slices.Contains(updated, *mine) {
-		w.t.Fatalf("R9: %+v was chosen, and %+v have the target and room", *mine, updated)
-	}
-	for i := range updated {
-		if better(LeastOutstanding, &updated[i], mine, c.req.Executions) {
-			w.t.Fatalf("R9: %+v was chosen among the updated, %+v is better", *mine, updated[i])
-		}
-	}
-	st.candidates = nil // the policy has no more to say
-}
-
-// updated are the candidates that have the target; none if none of them has room.
-func (w *world) updated(st *sight, c *call) []candidate {
-	if w.fleet.Target == "" || w.fleet.Target == w.fleet.Published {
-		return nil
-	}
-	out := slices.DeleteFunc(slices.Clone(st.candidates), func(x candidate) bool {
-		return w.engines[x.inc].seen.Version != w.fleet.Target || w.full(&x, c.req.Executions)
-	})
-	if !slices.ContainsFunc(out, func(x candidate) bool { return x.outstanding+c.req.Executions <= x.capacity }) {
-		return nil
-	}
-	return out
 }
 
 // full by the admission limit; an idle backend never is.
@@ -290,8 +242,7 @@ func (w *world) judgeRefusal(c *call, st sight, err error) {
 	case errors.Is(err, ErrStaleGeneration):
 		caused = c.req.SenderGeneration < s.MinGeneration
 	case errors.Is(err, ErrLeasingHeld):
-		caused = w.fleet.Leasing == LeasingHeld || w.fleet.Gate == GateStopped ||
-			w.fleet.Gate == GateEndingPins && s.Pinning == PinVersions && !st.known
+		caused = w.fleet.Leasing == LeasingHeld
 	case errors.Is(err, ErrPoolFailed):
 		caused = st.failed != nil
 	case errors.Is(err, ErrStaleEpoch):

@@ -16,12 +16,9 @@ func (s *state) chooseFor(v *session, r *Request, now instant) (*backend, choice
 			return b, s.explain(whyLastBackend, b, -1), nil
 		}
 	}
-	best, second := s.preferUpdated(r.Executions)
-	if best < 0 {
-		best, second = s.byPolicy(r)
-	}
+	best, second := s.byPolicy(r)
 	switch {
-	case best < 0 && v != nil && s.serves(v.home) && !s.putsOut(v):
+	case best < 0 && v != nil && s.serves(v.home):
 		return s.homeOrBetter(v, r, now) // asked to move, with nowhere to go
 	case best < 0:
 		return nil, choice{}, s.noPlace()
@@ -68,7 +65,7 @@ func (s *state) full(b *backend, n int64) bool {
 
 // keepsHome: the home serves those at home, and no newly published version asks to move (R2).
 func (s *state) keepsHome(v *session) bool {
-	return s.serves(v.home) && !s.putsOut(v) && (s.config.AfterPublish != ResetHomes || v.published == s.publications || v.active > 0)
+	return s.serves(v.home) && (s.config.AfterPublish != ResetHomes || v.published == s.publications || v.active > 0)
 }
 
 // serves reports whether a backend, if there is one, serves those at home there.

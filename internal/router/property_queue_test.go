@@ -38,8 +38,8 @@ func (w *world) checkServed() {
 			c.leased = true
 			delete(w.placed, c.req.Session)
 			w.noteGrant(c, &wt.grant)
-			w.mustBeAllowed(c, sight{failed: failed, known: true})
-			if at := wt.grant.Claim.Incarnation; !w.admissible(at, w.staying(wt.req.Sender)...) {
+			w.mustBeAllowed(c, failed)
+			if at := wt.grant.Claim.Incarnation; !w.admissible(at, DrainKeep) {
 				w.t.Fatalf("R1: waiter %s was sent to %s, which may not serve", c.req.ID, at)
 			}
 			w.checkTurn(wt)

@@ -21,8 +21,6 @@ type session struct {
 	// grants counts the leases that somebody has seen, so that one taken back leaves no session.
 	grants   int32
 	standing standing
-	// began is the version that a session of a pinned sender began on.
-	began Version
 	// movedAt is when the home was last chosen.
 	movedAt instant
 }
@@ -89,12 +87,10 @@ func (s *state) openSession(id SessionID, sender SenderName) *session {
 func (s *state) moveHome(v *session, to *backend, c choice, now instant) {
 	if v.home != nil {
 		s.resident(v.home, -1)
-		s.lodge(v.home, v.sender, -1)
 		s.totals.Moves++
 	}
 	v.home, v.choice, v.published, v.movedAt = to, c, s.publications, now
 	s.resident(to, 1)
-	s.lodge(to, v.sender, 1)
 	if v.group != nil {
 		v.group.home = to
 	}
@@ -104,7 +100,6 @@ func (s *state) moveHome(v *session, to *backend, c choice, now instant) {
 func (s *state) endSession(v *session) {
 	if v.home != nil {
 		s.resident(v.home, -1)
-		s.lodge(v.home, v.sender, -1)
 		v.home = nil
 	}
 	s.idle.remove(v)

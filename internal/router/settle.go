@@ -115,9 +115,9 @@ func (s *state) causeOf(b *backend) cause {
 	switch {
 	case !b.unproven():
 		return settledCause
-	case b.Drain == DrainMove || b.Drain == DrainAbort, b.Drain == DrainKeep && b.sessions == 0, b.Drain == DrainPinned && s.pinned(b) == 0:
+	case b.Drain == DrainMove || b.Drain == DrainAbort, b.Drain == DrainKeep && b.sessions == 0:
 		return causeWaited
-	case s.stopped() || s.awaited(b):
+	case s.leasing == LeasingHeld || s.awaited(b):
 		return causeWaited
 	case b.capacity > 0 && b.heldExecutions*excessShare > b.capacity:
 		return causeExcess

@@ -10,7 +10,6 @@ type Snapshot struct {
 	Leasing   Leasing
 	Published Version
 	Target    Version
-	Gate      Gate
 	// Failure is nil while the pool has not failed.
 	Failure *Failure
 	// Backends lists current members first, then retired incarnations with something counted.
@@ -45,10 +44,6 @@ type BackendSnapshot struct {
 	// Held is the part of Outstanding for which no client answers (lost, orphaned, ...).
 	Held     int64
 	Sessions int64
-	// Pinned is the part of Sessions that pinned senders have.
-	Pinned int64
-	// Shut: no lease can be granted there before another fleet is applied.
-	Shut bool
 	// Estimate is what the engine runs beyond Outstanding, a guess for placement while
 	// UnknownLoad holds.
 	Estimate int64

@@ -9,7 +9,7 @@ import (
 
 func (s *state) snapshot(began time.Time, now instant) Snapshot {
 	out := Snapshot{
-		Pool: s.pool, Epoch: s.epoch, Term: s.term, Leasing: s.leasing, Published: s.published, Target: s.target, Gate: s.gate,
+		Pool: s.pool, Epoch: s.epoch, Term: s.term, Leasing: s.leasing, Published: s.published, Target: s.target,
 		Failure: s.failure.open(began), Sessions: len(s.sessions), Requests: len(s.leases), Waiting: s.queue.n, Queues: s.queues(now), Uncertain: len(s.uncertain),
 		Totals: s.totals,
 	}
@@ -52,7 +52,7 @@ func (s *state) snapshotOf(b *backend) BackendSnapshot {
 	return BackendSnapshot{
 		Name: b.Name, Incarnation: b.Incarnation, URL: b.URL, Retired: b.retired, Admissible: reason == "", Reason: reason,
 		Health: b.seen.Health, Drain: b.Drain, Engine: b.Engine, Capacity: b.capacity, Outstanding: b.outstanding,
-		Held: b.heldExecutions, Sessions: b.sessions, Pinned: s.pinned(b), Shut: b.shut(), Estimate: b.estimate, UnknownLoad: b.settling.unknown,
+		Held: b.heldExecutions, Sessions: b.sessions, Estimate: b.estimate, UnknownLoad: b.settling.unknown,
 		Settling: b.settling.why != settledCause, Isolated: b.isolation != notIsolated,
 		IsolationRecorded: b.isolation == isolatedRecorded, Drained: b.drained(), Version: b.seen.Version,
 	}

@@ -15,7 +15,6 @@ type state struct {
 	leasing        Leasing
 	published      Version
 	target         Version
-	gate           Gate
 	// publications counts changes of published, for AfterPublish.
 	publications int64
 	failure      *failure

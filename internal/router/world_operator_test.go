@@ -12,7 +12,7 @@ import (
 func (w *world) operate() {
 	changes := []func(){
 		w.addOrReplace, w.removeMember, w.drain, w.engineMode, w.exclude, w.fixCapacity, w.access, w.access,
-		w.generation, w.hold, w.publish, w.publish, w.letIn, w.pin, w.reload, w.configure, w.configure,
+		w.generation, w.hold, w.publish, w.reload, w.configure, w.configure,
 	}
 	choose(w, "change", changes)()
 	w.apply()
@@ -44,7 +44,7 @@ func (w *world) removeMember() {
 
 func (w *world) drain() {
 	m := w.anyMember()
-	m.Drain = choose(w, "drain", []Drain{NotDraining, NotDraining, DrainMove, DrainKeep, DrainPinned, DrainAbort})
+	m.Drain = choose(w, "drain", []Drain{NotDraining, NotDraining, DrainMove, DrainKeep, DrainAbort})
 }
 
 func (w *world) engineMode() {
@@ -72,14 +72,6 @@ func (w *world) generation() {
 
 func (w *world) hold() {
 	w.fleet.Leasing = choose(w, "leasing", []Leasing{LeasingOpen, LeasingOpen, LeasingHeld})
-}
-
-func (w *world) letIn() {
-	w.fleet.Gate = choose(w, "gate", []Gate{GateOpen, GateOpen, GateEndingPins, GateStopped})
-}
-
-func (w *world) pin() {
-	w.fleet.Senders[rapid.IntRange(0, 1).Draw(w.t, "sender")].Pinning = choose(w, "pinning", []Pinning{FollowVersions, PinVersions})
 }
 
 func (w *world) publish() {
