@@ -1,6 +1,7 @@
 package router_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -20,6 +21,20 @@ func TestNoStartWindowOpensOnceLeadershipHasRunOut(t *testing.T) {
 	p.Renew(g, router.NotStarted) // it has begun: no window is open, and none opens
 	p.Table.LeadUntil(p.Now().Add(time.Hour), p.Now())
 	p.Acquire("r2", "s")
+}
+
+// The next leader may have adopted the session with a token.
+func TestTheEndOfASessionIsHeardByWhoeverLeads(t *testing.T) {
+	p := routertest.New(t, routertest.Backends("a"))
+	p.Acquire("r1", "s")
+	p.Table.LeadUntil(p.Now(), p.Now())
+	if err := p.Table.EndSession("s", "train", p.Now()); !errors.Is(err, router.ErrNoLeader) {
+		t.Errorf("without authority: %v, want NoLeader", err)
+	}
+	p.Table.LeadUntil(p.Now().Add(time.Hour), p.Now())
+	if err := p.Table.EndSession("s", "train", p.Now()); err != nil {
+		t.Errorf("with authority: %v", err)
+	}
 }
 
 // A client that reached the next leader renews there.

@@ -226,11 +226,15 @@ func (t *Table) fate(c *Claim) (Ending, <-chan struct{}, error) {
 }
 
 // EndSession forgets a session on behalf of its sender; an unknown one has ended already.
-// Refusal: Forbidden for another sender's session.
+// Without authority it is forgotten here, and the refusal is NoLeader: whoever leads may know the
+// session too, by a token, and has to hear of its end. Refusal: Forbidden for another sender's session.
 func (t *Table) EndSession(id SessionID, sender SenderName, now time.Time) error {
 	s, at := t.enter(now)
 	defer t.leave(at)
-	return s.end(id, sender)
+	if err := s.end(id, sender); err != nil || s.mayGrant(at) {
+		return err
+	}
+	return lapsed()
 }
 
 // Session explains where a session lives and why. Refusal: SessionUnknown.
