@@ -121,7 +121,7 @@ func queueFaults() []fault {
 			"\tif s.queue.n == 0 || s.queue.lanes",
 			"\tif s.queue.n >= 0 || s.queue.lanes"},
 		{"waiting a client that hung up still waits", "table.go",
-			"\ts.leave(w)\n\ts.freed = true",
+			"\ts.leave(w, WaitAbandoned, at)\n\ts.freed = true",
 			"\ts.freed = true"},
 		{"waiting a closed home keeps its waiters", "bystander.go",
 			"s.unsettled, s.freed = true, true, true",
