@@ -14,6 +14,11 @@ type AffinitySpec struct {
 	// +optional
 	Rebalance RebalanceSpec `json:"rebalance,omitzero"`
 
+	// afterPublish says what a newly published version of the weights does to the homes of sessions.
+	// Empty: Keep.
+	// +optional
+	AfterPublish AfterPublish `json:"afterPublish,omitempty"`
+
 	// idleTimeoutSeconds is the time, in seconds, after which a session without a lease is
 	// forgotten. Empty: 7200.
 	// +optional
@@ -41,6 +46,18 @@ const (
 	// end so much sooner elsewhere that reading its context there again pays. A session whose client
 	// does not report token counts is never moved.
 	AffinityRebalance AffinityMode = "Rebalance"
+)
+
+// AfterPublish says what a newly published version does to the homes of sessions.
+//
+// +kubebuilder:validation:Enum=Keep;Reset
+type AfterPublish string
+
+const (
+	// AfterPublishKeep leaves sessions where they are.
+	AfterPublishKeep AfterPublish = "Keep"
+	// AfterPublishReset places each session anew at its next turn: its cache is of old weights anyway.
+	AfterPublishReset AfterPublish = "Reset"
 )
 
 // RebalanceSpec says when moving a session is worth its cost. The defaults of the last two fields are

@@ -84,3 +84,11 @@ func pool(edits ...edit) *unstructured.Unstructured {
 	}
 	return &unstructured.Unstructured{Object: manifest}
 }
+
+// weights is spec.weights of these fields.
+func weights(pairs ...any) edit { return set("spec.weights", object(pairs...)) }
+
+// rolling is spec.weights of a valid rolling change, with further fields.
+func rolling(pairs ...any) edit {
+	return weights(append([]any{"version", "1", "source", "Disk", "path", "/w", "strategy", "Rolling"}, pairs...)...)
+}

@@ -85,6 +85,13 @@ type SenderSpec struct {
 	// +kubebuilder:validation:Maximum=4503599627370496
 	MinGeneration *int64 `json:"minGeneration,omitempty"`
 
+	// versionPolicy says what a change of weights does to the sender's sessions. A Rolling, an InPlace
+	// or an AllAtOnce change waits for those of Pinned senders, within spec.weights.pinDeadlineSeconds;
+	// what has not ended by then goes over to the new version. Weights that the trainer has pushed itself
+	// cannot wait: it fences the sender. Empty: Latest.
+	// +optional
+	VersionPolicy VersionPolicy `json:"versionPolicy,omitempty"`
+
 	// subjects are the only callers that may use the sender: take leases as it, renew and release
 	// them, and end its sessions. Each needs the right to create inferencepools/leases as well. Empty:
 	// every caller with that right. Whoever is left out by a change can renew no more, and what still

@@ -10,6 +10,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:resource:shortName=rlpool,categories=rl,scope=Namespaced
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Backends",type=string,JSONPath=`.status.summary.ready`,description="serving / known"
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.weights.published`,description="published weights"
+// +kubebuilder:printcolumn:name="Converged",type=string,JSONPath=`.status.weights.progress`,description="backends on the target version"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.routing.policy`,priority=1
 // +kubebuilder:printcolumn:name="Term",type=integer,JSONPath=`.status.term`,priority=1
@@ -48,6 +50,10 @@ type InferencePoolList struct {
 // +kubebuilder:validation:XValidation:rule="(has(self.epoch) ? self.epoch : 1) >= (has(oldSelf.epoch) ? oldSelf.epoch : 1)",message="spec.epoch may only grow, and may not be unset once it is above 1"
 // +kubebuilder:validation:XValidation:rule="oldSelf.senders.all(o, self.senders.exists(s, s.name == o.name))",message="spec.senders: an existing sender may not be removed; fence it instead"
 // +kubebuilder:validation:XValidation:rule="oldSelf.senders.all(o, !has(o.minGeneration) || self.senders.all(s, s.name != o.name || (has(s.minGeneration) && s.minGeneration >= o.minGeneration)))",message="spec.senders: the minGeneration of an existing sender may be neither unset nor lowered"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.weights) || has(self.weights)",message="spec.weights may not be unset"
+// +kubebuilder:validation:XValidation:rule="!has(self.weights) || (has(self.weights.epoch) ? self.weights.epoch : 1) <= (has(self.epoch) ? self.epoch : 1)",message="spec.weights.epoch (empty: 1) may not be above spec.epoch"
+// +kubebuilder:validation:XValidation:rule="!has(self.weights) || (has(oldSelf.weights) && oldSelf.weights.version == self.weights.version) || (has(self.weights.epoch) ? self.weights.epoch : 1) == (has(self.epoch) ? self.epoch : 1)",message="spec.weights.epoch (empty: 1) must be spec.epoch where version is changed: the writer is of an older epoch"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.weights) || !has(oldSelf.weights.epoch) || (has(self.weights) && has(self.weights.epoch) && self.weights.epoch >= oldSelf.weights.epoch)",message="spec.weights.epoch may be neither unset nor lowered"
 type InferencePoolSpec struct {
 	// backends says which SGLang servers the pool uses. A server that leaves the set takes no new
 	// session; what runs there stays counted until it is known to be gone.
@@ -100,6 +106,11 @@ type InferencePoolSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	Senders []SenderSpec `json:"senders"`
+
+	// weights says which version of the weights the pool serves. Empty: versions are not looked at. It
+	// may not be unset once it is set.
+	// +optional
+	Weights *WeightsSpec `json:"weights,omitempty"`
 
 	// epoch is the fencing number of the pool. Raising it ends every lease and session granted
 	// before and is the one way out of a failed pool. Empty: 1. It may only grow.

@@ -51,7 +51,7 @@ func TestDefinitionHasItsNamesAndColumns(t *testing.T) {
 			wide = append(wide, column.Name)
 		}
 	}
-	if got, want := strings.Join(narrow, " "), "Ready Backends Age"; got != want {
+	if got, want := strings.Join(narrow, " "), "Ready Backends Version Converged Age"; got != want {
 		t.Errorf("columns %q, want %q", got, want)
 	}
 	if got, want := strings.Join(wide, " "), "Policy Term Router Epoch"; got != want {
@@ -112,6 +112,10 @@ func faults(path string, schema extensions.JSONSchemaProps) []string {
 	case "object":
 		if schema.AdditionalProperties != nil && schema.MaxProperties == nil {
 			out = append(out, "map without bound")
+		}
+	case "": // a number or a percentage: both bounds are one rule
+		if !schema.XIntOrString || len(schema.XValidations) == 0 {
+			out = append(out, "neither a type nor a number or percentage with a rule")
 		}
 	default:
 		out = append(out, "type "+schema.Type+" has no place here")

@@ -2,7 +2,7 @@ package v1alpha1
 
 // BackendState says what a backend is doing.
 //
-// +kubebuilder:validation:Enum=Pending;Serving;Unhealthy;Settling;Isolated;Draining;Drained;Pausing;Paused;Continuing;Retired
+// +kubebuilder:validation:Enum=Pending;Serving;Unhealthy;Settling;Isolated;Draining;Drained;Pausing;Paused;Updating;Verifying;Continuing;Retired
 type BackendState string
 
 const (
@@ -27,6 +27,12 @@ const (
 	BackendPausing BackendState = "Pausing"
 	// BackendPaused means that the engine has answered that it is paused, for this operator.
 	BackendPaused BackendState = "Paused"
+	// BackendUpdating means that it takes no leases and that the weights of its engine are being
+	// changed.
+	BackendUpdating BackendState = "Updating"
+	// BackendVerifying means that it takes no leases and that the version of its weights is being read,
+	// or was and is not published yet.
+	BackendVerifying BackendState = "Verifying"
 	// BackendContinuing means that the engine is to go on after a pause and has not answered yet.
 	BackendContinuing BackendState = "Continuing"
 	// BackendRetired means that the spec does not select the incarnation any more, or that
@@ -67,6 +73,11 @@ const (
 	ReasonSuspectedPaused BackendReason = "SuspectedPaused"
 	// ReasonEngineMode surfaces while spec.engineMode is or was why the engine is paused.
 	ReasonEngineMode BackendReason = "EngineMode"
+	// ReasonWeights surfaces while a change of weights is why the backend is not serving.
+	ReasonWeights BackendReason = "Weights"
+	// ReasonRolloutFailed surfaces when the backend could not be brought to its version; the message has
+	// the engine's words, and it is tried again.
+	ReasonRolloutFailed BackendReason = "RolloutFailed"
 	// ReasonEngineCallFailed surfaces when the engine did not do what this operator asked of it; the
 	// message has its words, and it is asked again.
 	ReasonEngineCallFailed BackendReason = "EngineCallFailed"

@@ -5,7 +5,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // InferencePoolStatus is what the operator found and did.
 //
 // Facts are term, lives, startSecondsHighWater, failure and, in backends, incarnation of a static
-// endpoint, drainStartTime, isolationStartTime, pausedBy and pauseMode. The rest is a report that can be derived anew.
+// endpoint, drainStartTime, isolationStartTime, pausedBy, pauseMode,
+// updating, declaredVersion and quietSince, and those of weights that say so. The rest is a report that can be derived anew.
 type InferencePoolStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
@@ -50,6 +51,10 @@ type InferencePoolStatus struct {
 	// +optional
 	Summary *PoolSummary `json:"summary,omitempty"`
 
+	// weights is how far the pool is with its weights. Empty: versions are not looked at.
+	// +optional
+	Weights *WeightsStatus `json:"weights,omitempty"`
+
 	// senders is the state of each sender of the spec.
 	// +optional
 	// +listType=map
@@ -64,7 +69,7 @@ type InferencePoolStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	Backends []BackendStatus `json:"backends,omitempty"`
 
-	// conditions are Ready, BackendsAvailable, Held, EnginesPaused, Draining, SendersFenced and Failed.
+	// conditions are Ready, BackendsAvailable, Held, EnginesPaused, WeightsConverged, Draining, SendersFenced and Failed.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -240,6 +245,23 @@ type BackendStatus struct {
 	// pauseMode is how the engine was paused. A fact. Set with pausedBy, and only then.
 	// +optional
 	PauseMode PauseMode `json:"pauseMode,omitempty"`
+
+	// updating is the version of an update of the engine's weights that was begun and whose answer is
+	// not known: until it is, nobody knows which weights it has. A fact. Empty: there is none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Updating string `json:"updating,omitempty"`
+
+	// declaredVersion is the version that the trainer's word stands for on this incarnation, because
+	// nothing ran there from before its fence or hold was complete until it set the version. A fact.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	DeclaredVersion string `json:"declaredVersion,omitempty"`
+
+	// quietSince is when the fence or hold that stands now was complete, if this incarnation was there
+	// then. A fact.
+	// +optional
+	QuietSince *metav1.Time `json:"quietSince,omitempty"`
 
 	// lastTransitionTime is when state last changed.
 	// +required

@@ -39,6 +39,11 @@ var _ = Describe("a changed pool", func() {
 		Entry("when a sender is fenced", senders(sender("a")), senders(sender("a", "access", "Fenced"))),
 		Entry("when minGeneration is first set", senders(sender("a")), senders(sender("a", "minGeneration", int64(1)))),
 		Entry("when minGeneration grows", senders(sender("a", "minGeneration", int64(1))), senders(sender("a", "minGeneration", int64(2)))),
+		Entry("when a version is first set", nil, []edit{weights("version", "1")}),
+		Entry("when another version is set", []edit{weights("version", "1")}, []edit{weights("version", "2")}),
+		Entry("when the epoch grows and the version stays", []edit{weights("version", "1")}, []edit{set("spec.epoch", int64(2))}),
+		Entry("when a version is set in the new epoch", []edit{weights("version", "1")},
+			[]edit{set("spec.epoch", int64(2)), weights("version", "2", "epoch", int64(2))}),
 		Entry("when the backends change kind", nil, []edit{endpoints("http://b")}),
 	)
 
@@ -46,6 +51,15 @@ var _ = Describe("a changed pool", func() {
 		func(ctx context.Context, message string, before, after []edit) {
 			Expect(change(ctx, before, after...)).To(MatchError(ContainSubstring(message)))
 		},
+		Entry("when a writer of an older epoch sets a version", "the writer is of an older epoch",
+			[]edit{set("spec.epoch", int64(2)), weights("version", "57", "epoch", int64(2))}, []edit{weights("version", "1", "epoch", int64(1))}),
+		Entry("when a writer that knows no epoch sets a version in a later one", "the writer is of an older epoch",
+			[]edit{weights("version", "57")}, []edit{set("spec.epoch", int64(2)), weights("version", "1")}),
+		Entry("when the epoch of the weights is lowered", "spec.weights.epoch may be neither unset nor lowered",
+			[]edit{set("spec.epoch", int64(2)), weights("version", "57", "epoch", int64(2))}, []edit{weights("version", "57", "epoch", int64(1))}),
+		Entry("when the epoch of the weights is unset", "spec.weights.epoch may be neither unset nor lowered",
+			[]edit{set("spec.epoch", int64(2)), weights("version", "57", "epoch", int64(2))}, []edit{weights("version", "57")}),
+		Entry("when the weights are unset", "spec.weights may not be unset", []edit{weights("version", "57")}, []edit{unset("spec.weights")}),
 		Entry("when the epoch falls", epochFell, epoch(3), epoch(2)),
 		Entry("when the epoch is unset", epochFell, epoch(3), []edit{unset("spec.epoch")}),
 		Entry("when a sender is removed", senderRemoved, senders(sender("a"), sender("b")), senders(sender("b"))),

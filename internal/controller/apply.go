@@ -198,6 +198,7 @@ func (r *Reconciler) handOver(w *world, p *plan, now time.Time) error {
 		}
 	}
 	w.tenure.settle(w.ended)
+	w.tenure.told = p.told()
 	return nil
 }
 

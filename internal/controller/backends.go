@@ -32,6 +32,9 @@ func (a account) backends(now time.Time) []v1alpha1.BackendStatus {
 		}
 		entry := a.entryOf(&b, seen)
 		was := before[[2]string{entry.Name, entry.Incarnation}]
+		if was != nil {
+			entry.QuietSince = a.plan.weights.still(was.QuietSince)
+		}
 		entry.IsolationStartTime = isolationOf(seen, was, now)
 		entry.LastTransitionTime = transitionOf(&entry, was, now)
 		entries = append(entries, entry)
@@ -111,8 +114,8 @@ func isolationOf(seen *router.BackendSnapshot, was *v1alpha1.BackendStatus, now 
 func entryOf(b *berth, seen *router.BackendSnapshot, verdict string) v1alpha1.BackendStatus {
 	entry := v1alpha1.BackendStatus{
 		Name: b.name, Incarnation: string(b.incarnation), URL: b.url, DrainStartTime: timeOrNil(b.drain.start),
-		PausedBy: b.engine.paused.by, PauseMode: b.engine.paused.mode,
 	}
+	b.recordEngine(&entry)
 	if seen != nil {
 		entry.Capacity, entry.WeightVersion = seen.Capacity, string(seen.Version)
 	}
@@ -134,9 +137,9 @@ func stateOf(b *berth, seen *router.BackendSnapshot) (v1alpha1.BackendState, v1a
 		return drainState(b, seen)
 	case b.place == placeStray:
 		return v1alpha1.BackendRetired, b.unusable, b.message
-	case seen != nil && (seen.Isolated || !b.isolated.IsZero() && seen.UnknownLoad):
+	case b.isIsolated(seen):
 		return v1alpha1.BackendIsolated, v1alpha1.ReasonExecutionUncertain, ""
-	case b.engine.state != "":
+	case b.engine.shows():
 		return engineState(b)
 	case b.unusable != "":
 		return v1alpha1.BackendPending, b.unusable, b.message
@@ -145,6 +148,11 @@ func stateOf(b *berth, seen *router.BackendSnapshot) (v1alpha1.BackendState, v1a
 	default:
 		return healthState(seen)
 	}
+}
+
+// isIsolated reports whether an execution there could not be proven dead.
+func (b *berth) isIsolated(seen *router.BackendSnapshot) bool {
+	return seen != nil && (seen.Isolated || !b.isolated.IsZero() && seen.UnknownLoad)
 }
 
 // drainState tells how a drain goes. Drained is only what the router knows to be empty; a name

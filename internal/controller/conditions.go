@@ -23,6 +23,7 @@ func conditionsOf(backends []v1alpha1.BackendStatus, status *v1alpha1.InferenceP
 		availableCondition(status.Summary, a.spec),
 		heldCondition(a.spec.Leasing, &a.snapshot),
 		enginesCondition(a.spec.EngineMode, a.plan),
+		weightsCondition(a.spec, &a.plan.weights.rollout),
 		drainingCondition(backends, a.plan, now),
 		fencedCondition(status.Senders),
 		failedCondition(status.Failure),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
 	"github.com/berthmaster/berthmaster/internal/prober"
+	"github.com/berthmaster/berthmaster/internal/rollout"
 	"github.com/berthmaster/berthmaster/internal/router"
 )
 
@@ -50,6 +51,8 @@ type plan struct {
 	targets    []prober.Target
 	// berths are the backends, those that a drain names in vain, and the strays.
 	berths []berth
+	// weights is what is done about the pool's weights as a whole.
+	weights weightsPlan
 	// farewells are orders to the engines of a pool that is being deleted, and over is that it may go.
 	farewells []farewell
 	over      bool
@@ -81,6 +84,8 @@ type berth struct {
 	engine   engineWork
 	// forgotten: the router counts nothing on this stray and need not meet it again.
 	forgotten bool
+	// declared is a fact: the version for which the trainer's word stands.
+	declared rollout.Version
 }
 
 // decide makes the plan for a pool. It is a pure function of the world and the time, and reads no

@@ -37,6 +37,7 @@ func overrideRouting(config *router.Config, routing *v1alpha1.RoutingSpec) {
 	override(&config.GroupSlackPercent, int64(routing.GroupSlackPercent))
 	override(&config.AdmissionPercent, int64(routing.AdmissionPercent))
 	override(&config.Mode, router.AffinityMode(routing.Affinity.Mode))
+	override(&config.AfterPublish, router.AfterPublish(routing.Affinity.AfterPublish))
 	override(&config.IdleTimeout, seconds(routing.Affinity.IdleTimeoutSeconds))
 	override(&config.MaxSessions, int(routing.Affinity.MaxSessions))
 	rebalance := &routing.Affinity.Rebalance
@@ -86,6 +87,9 @@ func sendersOf(spec *v1alpha1.InferencePoolSpec, namespace string) []router.Send
 		}
 		if entry.Access == v1alpha1.SenderFenced {
 			sender.Access = router.AccessFenced
+		}
+		if entry.VersionPolicy == v1alpha1.VersionPinned {
+			sender.Versions = router.VersionPinned
 		}
 		if entry.MinGeneration != nil {
 			sender.MinGeneration = *entry.MinGeneration

@@ -10,11 +10,11 @@ import (
 )
 
 // pausedLives are the incarnations whose engines this operator has paused, is about to, or has not
-// been told yet that they go on.
+// been told yet that they go on, or whose weights it changes.
 func (p *plan) pausedLives() map[router.Incarnation]struct{} {
 	lives := map[router.Incarnation]struct{}{}
 	for i := range p.berths {
-		if b := &p.berths[i]; b.engine.paused.asked() {
+		if b := &p.berths[i]; b.engine.bears() {
 			lives[b.incarnation] = struct{}{}
 		}
 	}
@@ -25,6 +25,7 @@ func (p *plan) pausedLives() map[router.Incarnation]struct{} {
 // engine was told to pause, and the record of facts, so that whoever comes next knows that the pause is
 // ours.
 func (r *Reconciler) tellEngines(w *world, p *plan) {
+	r.desk.outdate(w.pool.UID, p.weights.doubtful)
 	known := map[router.Incarnation]struct{}{}
 	for i := range p.berths {
 		b := &p.berths[i]
@@ -49,7 +50,7 @@ func (r *Reconciler) tellEngines(w *world, p *plan) {
 // only once nothing is in flight. Of one that was given again that is not known to be so, since an
 // engine that is paused already answers at once, with requests waiting in front of it.
 func (r *Reconciler) proofOf(table *router.Table, life router.Incarnation, o order) func(time.Time) {
-	if o.kind != orderPause || o.mode != v1alpha1.PauseAbort || o.first != first {
+	if o.kind != orderPause && o.kind != orderRepause || o.mode != v1alpha1.PauseAbort || o.first != first {
 		return nil
 	}
 	return func(begun time.Time) { table.PauseAborted(life, begun, r.clock.Now()) }

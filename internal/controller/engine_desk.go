@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/berthmaster/berthmaster/internal/rollout"
 	"github.com/berthmaster/berthmaster/internal/router"
 	"github.com/berthmaster/berthmaster/internal/sglang"
 )
@@ -84,29 +85,58 @@ func (d *desk) give(pool types.UID, e errand) {
 func (d *desk) run(p *deskPool, e errand) {
 	ctx, cancel := context.WithTimeout(p.life, e.order.bound())
 	defer cancel()
-	begun := d.clock.Now()
-	err := carryOut(ctx, sglang.New(e.url, d.transport, e.keys), e.order)
+	begun, read, err := d.carryOut(ctx, sglang.New(e.url, d.transport, e.keys), e.order)
 	if err == nil && e.proven != nil {
 		e.proven(begun)
 	}
 	d.mu.Lock()
 	if memory, known := p.engines[e.incarnation]; known {
-		p.engines[e.incarnation] = memory.answered(err, d.clock.Now())
+		p.engines[e.incarnation] = memory.answered(read, err, d.clock.Now())
 	}
 	d.mu.Unlock()
 	e.ended(p.life)
 }
 
-// carryOut tells the engine.
-func carryOut(ctx context.Context, engine *sglang.Client, o order) error {
+// carryOut tells the engine. It returns when its last call began, and the version that it read.
+func (d *desk) carryOut(ctx context.Context, engine *sglang.Client, o order) (begun time.Time, read rollout.Version, err error) {
+	begun = d.clock.Now()
 	switch o.kind {
 	case orderPause:
-		return engine.Pause(ctx, pauseModes[o.mode])
+		err = engine.Pause(ctx, pauseModes[o.mode])
 	case orderContinue:
-		return engine.Continue(ctx)
+		err = engine.Continue(ctx)
+	case orderRepause:
+		if err = engine.Continue(ctx); err == nil {
+			begun = d.clock.Now()
+			err = engine.Pause(ctx, pauseModes[o.mode])
+		}
+	case orderUpdate:
+		err = engine.UpdateFromDisk(ctx, sglang.DiskUpdate{Path: o.path, Version: string(o.version), Flush: o.flush})
+	case orderStamp:
+		err = engine.SetWeightVersion(ctx, string(o.version))
+	case orderVerify:
+		var info sglang.ModelInfo
+		info, err = engine.ModelInfo(ctx)
+		read = rollout.Version(info.WeightVersion)
 	case orderNone:
 	}
-	return nil
+	return begun, read, err
+}
+
+// outdate makes what engines said of their weights doubtful: they were out of reach since.
+func (d *desk) outdate(pool types.UID, lives []router.Incarnation) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.pools[pool]
+	if p == nil {
+		return
+	}
+	for _, life := range lives {
+		if memory, known := p.engines[life]; known {
+			memory.record = memory.record.Outdated()
+			p.engines[life] = memory
+		}
+	}
 }
 
 // forget drops what is remembered of engines that are not among those to keep.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
 	"github.com/berthmaster/berthmaster/internal/prober"
+	"github.com/berthmaster/berthmaster/internal/rollout"
 	"github.com/berthmaster/berthmaster/internal/router"
 )
 
@@ -48,6 +49,18 @@ type engineWork struct {
 	state v1alpha1.BackendState
 	// delay is why it is not paused although that is wanted.
 	delay delay
+	// updating is a fact: the version of an update that was begun and whose answer is not known.
+	updating rollout.Version
+	// drain and excluded are what a change of weights tells the router beside mode; activity and message
+	// are what it says of the backend.
+	drain    router.Drain
+	excluded string
+	activity rollout.Activity
+	message  string
+	// vouched is the version that the router may believe it to have; empty: as the prober says.
+	// vouchedAt is the Seq of the observation that it was judged by.
+	vouched   router.Version
+	vouchedAt uint64
 	// fault is why the engine did not do what it was told.
 	fault string
 	// retryAt is when to look again. Zero: when something happens.
@@ -58,10 +71,8 @@ type engineWork struct {
 type delay int
 
 const (
-	// delayNone: it is told.
-	delayNone delay = iota
-	// delayUnprobed: nobody knows yet how it is.
-	delayUnprobed
+	// delayUnprobed: nobody knows yet how it is. The zero value is that it is told.
+	delayUnprobed delay = iota + 1
 	// delayOthers: somebody else seems to have paused it.
 	delayOthers
 )
@@ -154,24 +165,33 @@ func (s engineSight) ordered(work engineWork, o order, now time.Time) engineWork
 //
 // What was paused and has ended, or has no address any more, needs nothing.
 func (p *plan) planEngines(w world, now time.Time) {
-	wanted := pauseOf(w.pool.Spec.EngineMode)
 	for i := range p.berths {
 		b := &p.berths[i]
-		if b.incarnation == "" || b.url == "" || b.process != processLives {
-			continue
+		if b.hasEngine() && (w.pool.Spec.Weights == nil || !b.usable()) {
+			b.engine = workOn(sightOf(&w, b), now)
+			p.lookAgain(b.engine.retryAt, now)
 		}
-		sight := engineSight{
-			verdict: w.verdicts[string(b.incarnation)].Verdict, memory: w.engines[b.incarnation],
-		}
-		if entry := find(w.pool.Status.Backends, b.name, string(b.incarnation)); entry != nil {
-			sight.recorded = pausedIn(entry)
-		}
-		if b.usable() {
-			sight.wanted = wanted
-		}
-		b.engine = workOn(sight, now)
-		p.lookAgain(b.engine.retryAt, now)
 	}
+	p.planWeights(&w, now)
+}
+
+// hasEngine reports whether there may be an engine to tell something.
+func (b *berth) hasEngine() bool {
+	return b.incarnation != "" && b.url != "" && b.process == processLives
+}
+
+// sightOf gathers what the work on a berth's engine follows from.
+func sightOf(w *world, b *berth) engineSight {
+	sight := engineSight{
+		verdict: w.verdicts[string(b.incarnation)].Verdict, memory: w.engines[b.incarnation],
+	}
+	if entry := find(w.pool.Status.Backends, b.name, string(b.incarnation)); entry != nil {
+		sight.recorded = pausedIn(entry)
+	}
+	if b.usable() {
+		sight.wanted = pauseOf(w.pool.Spec.EngineMode)
+	}
+	return sight
 }
 
 // lookAgain has the pool looked at then, if not before. Zero: nothing changes.

@@ -27,7 +27,7 @@ func pausing(p pause, f firstness) order { return order{kind: orderPause, mode: 
 var equalWork = cmp.AllowUnexported(engineWork{}, order{}, pause{})
 
 func TestWorkOnAnEngineFollowsFromTheFactAndWhatItAnswered(t *testing.T) {
-	failed := engineMemory{}.began(pausing(aborting, first)).answered(errors.New("x"), noon)
+	failed := engineMemory{}.began(pausing(aborting, first)).answered("", errors.New("x"), noon)
 	for name, c := range map[string]struct {
 		sight engineSight
 		want  engineWork
@@ -65,11 +65,11 @@ func TestWorkOnAnEngineFollowsFromTheFactAndWhatItAnswered(t *testing.T) {
 			},
 		},
 		"a pause that is answered stays": {
-			engineSight{wanted: aborting, recorded: aborting, memory: engineMemory{done: pausing(aborting, first)}},
+			engineSight{wanted: aborting, recorded: aborting, memory: engineMemory{paused: aborting.mode}},
 			engineWork{paused: aborting, mode: router.EnginePaused, state: v1alpha1.BackendPaused},
 		},
 		"what is not wanted any more goes on, and the fact stays until it has answered": {
-			engineSight{recorded: aborting, memory: engineMemory{done: pausing(aborting, first)}},
+			engineSight{recorded: aborting, memory: engineMemory{paused: aborting.mode}},
 			engineWork{paused: aborting, mode: router.EnginePaused, state: v1alpha1.BackendContinuing, order: goingOn},
 		},
 		"the failure of a pause does not hold up its end": {
@@ -77,15 +77,15 @@ func TestWorkOnAnEngineFollowsFromTheFactAndWhatItAnswered(t *testing.T) {
 			engineWork{paused: aborting, mode: router.EnginePaused, state: v1alpha1.BackendContinuing, order: goingOn},
 		},
 		"after the answer the fact goes": {
-			engineSight{recorded: aborting, memory: engineMemory{done: goingOn}},
+			engineSight{recorded: aborting, memory: engineMemory{continued: true}},
 			engineWork{},
 		},
 		"another mode is reached by way of running": {
-			engineSight{wanted: inPlacing, recorded: aborting, memory: engineMemory{done: pausing(aborting, first)}},
+			engineSight{wanted: inPlacing, recorded: aborting, memory: engineMemory{paused: aborting.mode}},
 			engineWork{paused: aborting, mode: router.EnginePaused, state: v1alpha1.BackendContinuing, order: goingOn},
 		},
 		"and paused anew from there": {
-			engineSight{wanted: inPlacing, recorded: aborting, memory: engineMemory{done: goingOn}, verdict: prober.Healthy},
+			engineSight{wanted: inPlacing, recorded: aborting, memory: engineMemory{continued: true}, verdict: prober.Healthy},
 			engineWork{paused: inPlacing, mode: router.EnginePaused, state: v1alpha1.BackendPausing, order: pausing(inPlacing, first)},
 		},
 	} {
@@ -132,14 +132,14 @@ func TestAnEngineEndsAsWishedWhateverIsLost(t *testing.T) {
 					}
 				case orderContinue:
 					engine = ""
-				case orderNone:
+				case orderNone, orderRepause, orderUpdate, orderStamp, orderVerify:
 				}
 			}
 			switch fate {
 			case 3:
-				memory = memory.answered(nil, now)
+				memory = memory.answered("", nil, now)
 			case 0, 1:
-				memory = memory.answered(errors.New("lost"), now)
+				memory = memory.answered("", errors.New("lost"), now)
 			case 2: // the process ends before the answer
 				memory = engineMemory{}
 			}
@@ -212,7 +212,7 @@ func TestDecideContinuesAnEngineThatLeftThePool(t *testing.T) {
 			t.Errorf("work on b: %+v, want it to go on with the fact kept", berth.engine)
 		}
 	}
-	w.engines = map[router.Incarnation]engineMemory{b.incarnation: {done: goingOn}}
+	w.engines = map[router.Incarnation]engineMemory{b.incarnation: {continued: true}}
 	got = decide(w, noon)
 	if entries := withFacts(&w.pool.Status, &got, noon).Backends; len(entries) == 1 && entries[0].PausedBy != "" {
 		t.Error("the fact outlives the answer")
@@ -240,11 +240,11 @@ func TestAFarewellWaitsForEveryPausedEngineWithinABound(t *testing.T) {
 	if p.course != courseFinish || p.over || len(p.farewells) != 2 {
 		t.Fatalf("course %d, over %v, %d farewells; want to finish with two", p.course, p.over, len(p.farewells))
 	}
-	w.engines = map[router.Incarnation]engineMemory{left("a").incarnation: {done: goingOn}, left("b").incarnation: engineMemory{}.began(goingOn)}
+	w.engines = map[router.Incarnation]engineMemory{left("a").incarnation: {continued: true}, left("b").incarnation: engineMemory{}.began(goingOn)}
 	if p = decide(w, noon); p.over || len(p.farewells) != 0 || !p.deadline.Equal(noon.Add(farewellBound)) {
 		t.Errorf("over %v, %d farewells, again at %v; want to wait for b until the bound", p.over, len(p.farewells), p.deadline)
 	}
-	w.engines[left("b").incarnation] = engineMemory{done: goingOn}
+	w.engines[left("b").incarnation] = engineMemory{continued: true}
 	if p = decide(w, noon); !p.over {
 		t.Error("both have answered, and the pool may not go")
 	}

@@ -8,14 +8,49 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
+	"github.com/berthmaster/berthmaster/internal/rollout"
 )
 
 // engineState is the state of a backend whose engine this operator has to do with.
 func engineState(b *berth) (v1alpha1.BackendState, v1alpha1.BackendReason, string) {
-	if b.engine.fault != "" {
+	switch {
+	case b.engine.fault != "":
 		return b.engine.state, v1alpha1.ReasonEngineCallFailed, b.engine.fault
+	case b.engine.state != "":
+		return b.engine.state, v1alpha1.ReasonEngineMode, ""
+	case b.engine.activity == rollout.Failed:
+		return v1alpha1.BackendPending, v1alpha1.ReasonRolloutFailed, b.engine.message
+	default:
+		return activityStates[b.engine.activity], v1alpha1.ReasonWeights, b.engine.message
 	}
-	return b.engine.state, v1alpha1.ReasonEngineMode, ""
+}
+
+// activityStates are a rollout's activities as states of a backend. One that serves, or cannot be spoken
+// to, is in the state that its health gives it.
+var activityStates = map[rollout.Activity]v1alpha1.BackendState{
+	rollout.Draining: v1alpha1.BackendDraining, rollout.Pausing: v1alpha1.BackendPausing,
+	rollout.Updating: v1alpha1.BackendUpdating, rollout.Verifying: v1alpha1.BackendVerifying,
+	rollout.Resuming: v1alpha1.BackendContinuing,
+}
+
+// shows reports whether a pause or a change of weights is what the backend is about.
+func (e engineWork) shows() bool {
+	_, named := activityStates[e.activity]
+	return named || e.activity == rollout.Failed || e.state != ""
+}
+
+// bears reports whether the work has facts to record.
+func (e engineWork) bears() bool { return e.paused.asked() || e.updating != "" }
+
+// hasEngineFacts reports whether an entry bears facts about its engine.
+func hasEngineFacts(entry *v1alpha1.BackendStatus) bool {
+	return pausedIn(entry).asked() || entry.Updating != "" || entry.DeclaredVersion != "" || entry.QuietSince != nil
+}
+
+// recordEngine writes the facts about a berth's engine into its entry.
+func (b *berth) recordEngine(entry *v1alpha1.BackendStatus) {
+	entry.PausedBy, entry.PauseMode = b.engine.paused.by, b.engine.paused.mode
+	entry.Updating, entry.DeclaredVersion = string(b.engine.updating), string(b.declared)
 }
 
 // pauseCount is how far the engines of a pool are with a pause, or with its end.

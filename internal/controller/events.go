@@ -82,6 +82,7 @@ func changesBetween(before, after *v1alpha1.InferencePoolStatus) []change {
 	}
 	changes = append(changes, holdChanges(before.Conditions, after.Conditions)...)
 	changes = append(changes, sightChanges(before.Conditions, after.Conditions)...)
+	changes = append(changes, weightChanges(before, after)...)
 	changes = append(changes, pauseChanges(before.Conditions, after.Conditions)...)
 	changes = append(changes, senderChanges(before.Senders, after.Senders)...)
 	return append(changes, backendChanges(before.Backends, after.Backends)...)
@@ -165,7 +166,8 @@ func severity(state v1alpha1.BackendState) string {
 		return corev1.EventTypeWarning
 	case v1alpha1.BackendPending, v1alpha1.BackendServing, v1alpha1.BackendSettling,
 		v1alpha1.BackendDraining, v1alpha1.BackendDrained,
-		v1alpha1.BackendPausing, v1alpha1.BackendPaused, v1alpha1.BackendContinuing:
+		v1alpha1.BackendPausing, v1alpha1.BackendPaused, v1alpha1.BackendContinuing,
+		v1alpha1.BackendUpdating, v1alpha1.BackendVerifying:
 	}
 	return corev1.EventTypeNormal
 }

@@ -13,6 +13,7 @@ func (p *plan) planFleet(w world) {
 	p.fleet = router.Fleet{
 		Epoch: epochOf(spec), Leasing: leasingOf(spec), Config: configOf(spec), Senders: sendersOf(spec, w.pool.Namespace),
 	}
+	p.weights.tell(&p.fleet)
 	fixed, fallback := capacityOf(&spec.Backends)
 	known := map[router.Incarnation]string{}
 	for i := range w.snapshot.Backends {
@@ -38,10 +39,14 @@ func memberOf(b *berth, fixed, fallback int64) router.Member {
 	member := router.Member{
 		Name: router.BackendName(b.name), Incarnation: b.incarnation, URL: b.url,
 		Capacity: fixed, FallbackCapacity: fallback, Drain: b.drain.mode, Load: b.load, Excluded: string(b.unusable),
-		Engine: b.engine.mode,
+		Engine: b.engine.mode, Vouched: b.engine.vouched, VouchedAt: b.engine.vouchedAt,
 	}
 	if b.capacity > 0 {
 		member.Capacity = b.capacity
+	}
+	member.Drain = stronger(member.Drain, b.engine.drain)
+	if member.Excluded == "" {
+		member.Excluded = b.engine.excluded
 	}
 	if !b.isolated.IsZero() && member.Drain != router.DrainAbort {
 		// A router that took over does not know why the incarnation takes no leases. Emptying it
@@ -49,6 +54,16 @@ func memberOf(b *berth, fixed, fallback int64) router.Member {
 		member.Excluded, member.Drain = string(v1alpha1.BackendIsolated), router.DrainMove
 	}
 	return member
+}
+
+// stronger is the drain that takes more away of two.
+func stronger(a, b router.Drain) router.Drain {
+	for _, drain := range []router.Drain{router.DrainAbort, router.DrainMove, router.DrainKeep, router.DrainPinned} {
+		if a == drain || b == drain {
+			return drain
+		}
+	}
+	return router.NotDraining
 }
 
 // planProbe lets the backend's health be watched.

@@ -34,6 +34,8 @@ type world struct {
 	leaving *v1alpha1.InferencePool
 	// leavingSince is when this process first saw that.
 	leavingSince time.Time
+	// told is what the router was last told by a rollout.
+	told toldRollout
 	// engines is what this process remembers of its orders to engines, by incarnation.
 	engines map[router.Incarnation]engineMemory
 	// standing, origin and term are the tenure's when the world was seen.
@@ -94,6 +96,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, now 
 	w.tenure = r.tenures.enter(ctx, key, pool.UID, now)
 	w.standing, w.origin, w.term = w.tenure.standing, w.tenure.origin, w.tenure.term
 	w.restore()
+	w.told = w.tenure.told
 	w.ended = w.tenure.buried()
 	w.snapshot = w.tenure.table.Snapshot(now)
 	w.verdicts = r.prober.Latest(string(pool.UID))

@@ -41,7 +41,9 @@ func statusOf(a account, now time.Time) *v1alpha1.InferencePoolStatus {
 	status.Senders = senderStatuses(a.snapshot, a.spec)
 	backends := a.backends(now)
 	status.Summary = summaryOf(a.plan, backends)
+	status.Weights = a.plan.weights.reported()
 	status.Backends = bounded(backends)
+	markQuiet(status, a, now)
 	setConditions(status, conditionsOf(backends, status, a, now), a.generation, now)
 	return status
 }
@@ -52,12 +54,11 @@ func withFacts(before *v1alpha1.InferencePoolStatus, p *plan, now time.Time) *v1
 	status := before.DeepCopy()
 	status.Router = p.routerAfter(before)
 	status.Term, status.Lives, status.StartSecondsHighWater = p.term, p.lives, p.startSeconds
+	status.Weights = p.weights.recorded()
 	for i := range p.berths {
 		b := &p.berths[i]
-		isEndpoint := b.place == placeMember && lifeNumber(b.name, string(b.incarnation)) > 0
 		entry := find(status.Backends, b.name, string(b.incarnation))
-		bears := isEndpoint || !b.drain.start.IsZero() || b.engine.paused.asked()
-		if !bears && (entry == nil || !pausedIn(entry).asked()) {
+		if !b.bears() && (entry == nil || !hasEngineFacts(entry)) {
 			continue
 		}
 		if entry == nil {
@@ -67,16 +68,8 @@ func withFacts(before *v1alpha1.InferencePoolStatus, p *plan, now time.Time) *v1
 			})
 			entry = &status.Backends[len(status.Backends)-1]
 		}
-		if isEndpoint || b.engine.paused.asked() {
-			entry.URL = b.url
-		}
-		entry.PausedBy, entry.PauseMode = b.engine.paused.by, b.engine.paused.mode
-		if entry.DrainStartTime == nil && !b.drain.start.IsZero() {
-			// What the next step begins is said before it, so that a drain that is over at once
-			// was seen to begin.
-			entry.State, entry.Reason, entry.LastTransitionTime = v1alpha1.BackendDraining, b.drain.reason, toTheSecond(now)
-		}
-		entry.DrainStartTime = timeOrNil(b.drain.start)
+		b.record(entry, now)
+		entry.QuietSince = p.weights.still(entry.QuietSince)
 	}
 	if len(status.Backends) > maxBackends {
 		status.Backends = bounded(status.Backends)
@@ -90,6 +83,30 @@ func (p *plan) routerAfter(before *v1alpha1.InferencePoolStatus) *v1alpha1.Route
 		return before.Router
 	}
 	return p.router.DeepCopy()
+}
+
+// isEndpoint reports whether the berth is a life of a static endpoint, which is a fact itself.
+func (b *berth) isEndpoint() bool {
+	return b.place == placeMember && lifeNumber(b.name, string(b.incarnation)) > 0
+}
+
+// bears reports whether a berth has facts to record.
+func (b *berth) bears() bool {
+	return b.isEndpoint() || !b.drain.start.IsZero() || b.engine.bears() || b.declared != ""
+}
+
+// record writes a berth's facts into its entry.
+func (b *berth) record(entry *v1alpha1.BackendStatus, now time.Time) {
+	if b.isEndpoint() || b.engine.paused.asked() {
+		entry.URL = b.url
+	}
+	b.recordEngine(entry)
+	if entry.DrainStartTime == nil && !b.drain.start.IsZero() {
+		// What the next step begins is said before it, so that a drain that is over at once
+		// was seen to begin.
+		entry.State, entry.Reason, entry.LastTransitionTime = v1alpha1.BackendDraining, b.drain.reason, toTheSecond(now)
+	}
+	entry.DrainStartTime = timeOrNil(b.drain.start)
 }
 
 func find(entries []v1alpha1.BackendStatus, name, incarnation string) *v1alpha1.BackendStatus {
@@ -155,7 +172,8 @@ func summaryOf(p *plan, entries []v1alpha1.BackendStatus) *v1alpha1.PoolSummary 
 			summary.Draining++
 		case v1alpha1.BackendPending, v1alpha1.BackendUnhealthy, v1alpha1.BackendSettling,
 			v1alpha1.BackendIsolated, v1alpha1.BackendRetired,
-			v1alpha1.BackendPausing, v1alpha1.BackendPaused, v1alpha1.BackendContinuing:
+			v1alpha1.BackendPausing, v1alpha1.BackendPaused, v1alpha1.BackendContinuing,
+			v1alpha1.BackendUpdating, v1alpha1.BackendVerifying:
 		}
 	}
 	summary.Ready = strconv.Itoa(int(summary.Serving)) + "/" + strconv.Itoa(int(summary.Backends))
@@ -189,5 +207,5 @@ func weight(entry *v1alpha1.BackendStatus) int {
 }
 
 func hasFacts(entry *v1alpha1.BackendStatus) bool {
-	return entry.DrainStartTime != nil || entry.IsolationStartTime != nil || pausedIn(entry).asked() || lifeNumber(entry.Name, entry.Incarnation) > 0
+	return entry.DrainStartTime != nil || entry.IsolationStartTime != nil || hasEngineFacts(entry) || lifeNumber(entry.Name, entry.Incarnation) > 0
 }

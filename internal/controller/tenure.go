@@ -56,6 +56,8 @@ type tenure struct {
 	// written is the pool as our last status write returned it; nil: none yet. The cache may lag
 	// behind it.
 	written *v1alpha1.InferencePool
+	// told is what the table was last told by a rollout.
+	told toldRollout
 	// reportedAt is when a report was last written.
 	reportedAt time.Time
 

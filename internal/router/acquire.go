@@ -129,12 +129,20 @@ func (s *state) admit(r *Request, now instant) error {
 		return err
 	}
 	if s.leasing == LeasingHeld {
-		return refuse(ReasonLeasingHeld, "", "spec.leasing is Held")
+		return refuse(ReasonLeasingHeld, "", "leasing is held: by spec.leasing, or until a change of weights is done")
 	}
 	if len(s.leases) >= s.config.MaxRequests {
 		return refuse(ReasonContended, "", "the router keeps as many request records as spec.leases.maxRequests allows")
 	}
-	if v := s.sessions[r.Session]; v != nil && v.sender != r.Sender {
+	return s.admitSession(r)
+}
+
+func (s *state) admitSession(r *Request) error {
+	v := s.sessions[r.Session]
+	switch {
+	case v == nil && s.ending == PinsEnding && s.pins(r.Sender):
+		return refuse(ReasonLeasingHeld, "sessionID", "a change of weights waits for this sender's sessions to end before others begin")
+	case v != nil && v.sender != r.Sender:
 		return refuse(ReasonRequestConflict, "sessionID", "this session belongs to another sender")
 	}
 	return nil
@@ -202,7 +210,7 @@ func (s *state) versionAt(b *backend) Version {
 	if s.published == "" {
 		return ""
 	}
-	return b.seen.Version
+	return b.version()
 }
 
 func (s *state) grant(l *lease) Grant {

@@ -26,7 +26,7 @@ func (s *state) adopt(c *Claim, now instant) (*lease, error) {
 		return l, nil
 	}
 	l.session = s.adoptSession(c, b, now)
-	if c.Version != "" && b.seen.Version != "" && c.Version != b.seen.Version {
+	if c.Version != "" && b.version() != "" && c.Version != b.version() {
 		l.span = spanMixed
 	}
 	b.estimate = max(0, b.estimate-c.Executions) // it is known now, no longer guessed

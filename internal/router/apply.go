@@ -11,7 +11,7 @@ func (s *state) apply(f *Fleet, now instant) error {
 	if f.Epoch > s.epoch {
 		s.raiseEpoch(f.Epoch, now)
 	}
-	s.config, s.leasing, s.target = f.Config, f.Leasing, f.Target
+	s.config, s.leasing, s.target, s.ending = f.Config, f.Leasing, f.Target, f.Pins
 	if f.Published != s.published {
 		s.published = f.Published
 		s.publications++
@@ -46,13 +46,18 @@ func (s *state) applySenders(list []Sender) {
 	for _, v := range s.senders {
 		v.declared = false
 	}
+	recount := false
 	for _, spec := range list {
 		v := s.senders[spec.Name]
 		if v == nil {
 			v = &sender{counted: s.countedFor(spec.Name)}
 			s.senders[spec.Name] = v
 		}
+		recount = recount || v.Versions != spec.Versions
 		v.Sender, v.declared = spec, true
+	}
+	if recount {
+		s.countPinned()
 	}
 	for name, v := range s.senders {
 		if !v.declared && v.counted == 0 {
@@ -113,6 +118,7 @@ func (s *state) applyMember(m Member, now instant) {
 	}
 	m.Load = b.Load
 	b.Member, b.retired = m, false
+	b.reload(b.version())
 	b.running.set(b.generates(), now)
 	b.capacity = b.effectiveCapacity()
 	s.refresh(b)
@@ -156,9 +162,12 @@ func (s *state) observe(o *Observation, now instant) {
 	if b == nil || o.Seq <= b.seen.Seq {
 		return
 	}
-	b.reload(o.Version)
 	last := b.seen
 	b.seen = *o
+	if o.Health != Healthy {
+		b.outage = o.Seq
+	}
+	b.reload(b.version())
 	if o.Capacity == 0 {
 		b.seen.Capacity = last.Capacity
 	}

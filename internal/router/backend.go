@@ -28,6 +28,8 @@ type backend struct {
 	nameHash uint64
 
 	seen Observation
+	// outage is the Seq of the last observation that found the engine wanting.
+	outage uint64
 	// reported is the last version that the engine gave, outages notwithstanding.
 	reported   Version
 	capacity   int64
@@ -38,8 +40,10 @@ type backend struct {
 	// estimate is what the engine seems to run beyond outstanding, while load is unknown.
 	estimate int64
 	sessions int64
-	active   list[lease]
-	held     list[lease]
+	// pinned is the part of sessions that are of pinned senders.
+	pinned int64
+	active list[lease]
+	held   list[lease]
 
 	settling  settling
 	isolation isolation
@@ -119,7 +123,16 @@ func (b *backend) unfitFor(published, target Version) string {
 	case b.settling.why != settledCause:
 		return "Settling"
 	}
-	return versionReason(b.seen.Version, published, target)
+	return versionReason(b.version(), published, target)
+}
+
+// version is the version that the engine is confirmed to have; empty: none. A confirmation does not
+// outlive an outage (R9), whoever gave it.
+func (b *backend) version() Version {
+	if b.Vouched != "" && b.VouchedAt > b.outage {
+		return b.Vouched
+	}
+	return b.seen.Version
 }
 
 // versionReason applies R9: with a version published, only the confirmed ones serve.
@@ -144,7 +157,7 @@ func (b *backend) generates() bool {
 // at home come back for their next turn.
 func (b *backend) drained() bool {
 	return b.Drain != NotDraining && b.outstanding == 0 && !b.settling.unknown &&
-		(b.Drain != DrainKeep || b.sessions == 0)
+		(b.Drain != DrainKeep || b.sessions == 0) && (b.Drain != DrainPinned || b.pinned == 0)
 }
 
 // reload notes the version that the engine reports; a new one changed the weights under

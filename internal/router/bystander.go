@@ -100,6 +100,7 @@ func (t *Table) ConnectionRefused(inc Incarnation, now time.Time) {
 		return
 	}
 	b.seen.Health, b.seen.Reason, b.seen.Version = Refused, "ConnectionRefused", ""
+	b.outage = b.seen.Seq
 	s.changed, s.unsettled, s.freed = true, true, true // those at home there may go elsewhere
 	s.refresh(b)
 	s.reviewSettling(at)

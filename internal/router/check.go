@@ -161,12 +161,15 @@ func (s *state) checkOrder() error {
 // checkSessions, I4: residents and active leases are counted right, and exactly the sessions
 // without an active lease are idle.
 func (s *state) checkSessions() error {
-	homes, active, idle := map[*backend]int64{}, map[*session]int64{}, 0
+	homes, pinned, active, idle := map[*backend]int64{}, map[*backend]int64{}, map[*session]int64{}, 0
 	for _, l := range s.deadlines {
 		active[l.session]++
 	}
 	for id, v := range s.sessions {
 		homes[v.home]++
+		if s.pins(v.sender) {
+			pinned[v.home]++
+		}
 		if v.id != id || v.standing != sessionKnown || v.active != active[v] || (v.active == 0) != (v.in == &s.idle) {
 			return fmt.Errorf("session %s says %d active, leases say %d, idle %v", id, v.active, active[v], v.in == &s.idle)
 		}
@@ -177,11 +180,14 @@ func (s *state) checkSessions() error {
 	if idle != s.idle.n {
 		return fmt.Errorf("%d idle sessions, %d in the list", idle, s.idle.n)
 	}
-	return s.checkResidents(homes)
+	return s.checkResidents(homes, pinned)
 }
 
-func (s *state) checkResidents(homes map[*backend]int64) error {
+func (s *state) checkResidents(homes, pinned map[*backend]int64) error {
 	for inc, b := range s.backends {
+		if b.pinned != pinned[b] {
+			return fmt.Errorf("backend %s says %d pinned residents, sessions say %d", inc, b.pinned, pinned[b])
+		}
 		if b.sessions != homes[b] {
 			return fmt.Errorf("backend %s says %d residents, sessions say %d", inc, b.sessions, homes[b])
 		}

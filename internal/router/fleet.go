@@ -19,7 +19,31 @@ type Sender struct {
 	MinGeneration int64
 	// Subjects are the only callers that may use it; none: everybody who may take leases.
 	Subjects []Subject
+	// Versions says what a change of weights does to its sessions.
+	Versions VersionPolicy
 }
+
+// VersionPolicy says what a change of weights does to a sender's sessions.
+type VersionPolicy string
+
+// The values of spec.senders[].versionPolicy. The zero value is VersionLatest.
+const (
+	// VersionLatest: they go over to the new version at their next turn.
+	VersionLatest VersionPolicy = ""
+	// VersionPinned: they stay on theirs, within a bound that others keep.
+	VersionPinned VersionPolicy = "Pinned"
+)
+
+// Pins says whether sessions of pinned senders may begin.
+type Pins string
+
+// The values of Fleet.Pins. The zero value is PinsOpen.
+const (
+	// PinsOpen: they may.
+	PinsOpen Pins = ""
+	// PinsEnding: none that the router does not know; those that it knows are to end.
+	PinsEnding Pins = "Ending"
+)
 
 // Drain says whether a backend is being emptied, and what its sessions do meanwhile.
 type Drain string
@@ -32,6 +56,9 @@ const (
 	DrainMove Drain = "Move"
 	// DrainKeep takes no new session; those at home stay until they end.
 	DrainKeep Drain = "Keep"
+	// DrainPinned takes no new session; those of pinned senders stay until they end, the others move at
+	// their next turn.
+	DrainPinned Drain = "Pinned"
 	// DrainAbort is DrainMove past its deadline: what is left is aborted on the engine.
 	DrainAbort Drain = "Abort"
 )
@@ -74,6 +101,12 @@ type Member struct {
 	Engine           EngineMode
 	// Load matters only when the incarnation is met for the first time.
 	Load Load
+	// Vouched is the version that the controller knows it to have, whatever the prober says: it has read
+	// it itself since it changed it, or the trainer's word stands for it. Empty: only the prober's word
+	// counts. It holds until the engine is next found wanting after VouchedAt.
+	Vouched Version
+	// VouchedAt is the Seq of the latest observation that the controller knew of when it vouched.
+	VouchedAt uint64
 	// Excluded, if not empty, is the reason why the controller keeps it from serving
 	// (for example PodNotReady or BackendConflict).
 	Excluded string
@@ -90,8 +123,11 @@ type Fleet struct {
 	Members []Member
 	// Published is the version every lease promises; empty: versions are not looked at.
 	Published Version
-	// Target is a second version admissible during a rolling rollout; empty: none.
+	// Target is a second version admissible during a rolling rollout; empty: none. Sessions without a
+	// home prefer backends on it that have room.
 	Target Version
+	// Pins says whether sessions of pinned senders may begin.
+	Pins Pins
 }
 
 // Health is the prober's verdict on an incarnation.

@@ -74,9 +74,15 @@ func (s *state) outstanding(b *backend, by int64) {
 	}
 }
 
-// resident changes the number of sessions at home on a backend, and its mirror.
-func (s *state) resident(b *backend, by int64) {
+// resident changes the number of sessions at home on a backend by one of a sender's, and its mirror.
+func (s *state) resident(b *backend, sender SenderName, by int64) {
 	b.sessions += by
+	if s.pins(sender) {
+		b.pinned += by
+		if b.pinned == 0 {
+			s.unsettled, s.changed = true, true // a change of weights may wait for it
+		}
+	}
 	if b.Drain == DrainKeep && (b.sessions == 0 || b.sessions == by) {
 		// Whether the drain waits, and whether it has ended, depends on whether anybody is at home.
 		s.unsettled, s.changed = true, true

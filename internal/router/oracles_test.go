@@ -38,6 +38,8 @@ const (
 type candidate struct {
 	inc                                                  Incarnation
 	counted, outstanding, capacity, sessions, lastChosen int64
+	// updated: on the target of a rolling change of weights.
+	updated bool
 }
 
 func (w *world) sight() sight {
@@ -46,7 +48,7 @@ func (w *world) sight() sight {
 	out := sight{failed: w.tab.Snapshot(w.now).Failure, requests: len(s.leases)}
 	for _, inc := range w.incarnations() {
 		if b := s.backends[inc]; b != nil && w.admissible(inc, NotDraining) {
-			out.candidates = append(out.candidates, candidate{inc, b.outstanding, b.outstanding + b.estimate, w.capacity(inc), b.sessions, b.lastChosen})
+			out.candidates = append(out.candidates, candidate{inc, b.outstanding, b.outstanding + b.estimate, w.capacity(inc), b.sessions, b.lastChosen, w.fleet.Target != "" && b.version() == w.fleet.Target})
 		}
 	}
 	return out
@@ -175,10 +177,23 @@ func (w *world) judgePlace(c *call, st sight, at Incarnation) {
 		w.t.Fatalf("R2: the named last backend %s was passed over for %s", c.req.LastIncarnation, at)
 	}
 	for i := range st.candidates {
-		if !w.full(&st.candidates[i], c.req.Executions) && better(w.policyFor(st), &st.candidates[i], mine, c.req.Executions) {
+		if !w.full(&st.candidates[i], c.req.Executions) && w.better(st, &st.candidates[i], mine, c.req.Executions) {
 			w.t.Fatalf("R1: %+v was chosen for %d, %+v is better", *mine, c.req.Executions, st.candidates[i])
 		}
 	}
+}
+
+// better: during a rolling change of weights a session without a home goes where the new version has
+// room, and else where the policy says.
+func (w *world) better(st sight, a, b *candidate, n int64) bool {
+	if w.fleet.Target == "" || st.keeps == mayStay && !st.reset {
+		return better(w.policyFor(st), a, b, n)
+	}
+	room := func(c *candidate) bool { return c.updated && c.outstanding+n <= c.capacity }
+	if room(a) != room(b) {
+		return room(a)
+	}
+	return better(LeastOutstanding, a, b, n)
 }
 
 // full by the admission limit; an idle backend never is.

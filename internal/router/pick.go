@@ -18,7 +18,7 @@ func (s *state) chooseFor(v *session, r *Request, now instant) (*backend, choice
 	}
 	best, second := s.byPolicy(r)
 	switch {
-	case best < 0 && v != nil && s.serves(v.home):
+	case best < 0 && v != nil && s.serves(v):
 		return s.homeOrBetter(v, r, now) // asked to move, with nowhere to go
 	case best < 0:
 		return nil, choice{}, s.noPlace()
@@ -65,12 +65,12 @@ func (s *state) full(b *backend, n int64) bool {
 
 // keepsHome: the home serves those at home, and no newly published version asks to move (R2).
 func (s *state) keepsHome(v *session) bool {
-	return s.serves(v.home) && (s.config.AfterPublish != ResetHomes || v.published == s.publications || v.active > 0)
+	return s.serves(v) && (s.config.AfterPublish != ResetHomes || v.published == s.publications || v.active > 0)
 }
 
-// serves reports whether a backend, if there is one, serves those at home there.
-func (s *state) serves(home *backend) bool {
-	return home != nil && home.closedFor(s.published, s.target) == ""
+// serves reports whether a session's home, if it has one, serves it there.
+func (s *state) serves(v *session) bool {
+	return v.home != nil && v.home.closedFor(s.published, s.target) == "" && (v.home.Drain != DrainPinned || s.pins(v.sender))
 }
 
 // named is the backend that the client was last on, if that very incarnation takes sessions and

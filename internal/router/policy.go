@@ -3,6 +3,9 @@ package router
 // byPolicy returns the indexes in loads of the best and the second best backend for a session
 // without a home, -1 where there is none.
 func (s *state) byPolicy(r *Request) (best, second int) {
+	if s.target != "" {
+		return s.updatedFirst(r)
+	}
 	switch s.config.Policy {
 	case LeastSessions:
 		return s.scan(r.Executions, func(a, b *load) bool { return fewerSessions(a, b, r.Executions) })

@@ -50,7 +50,7 @@ func change(t *rapid.T, s *state, b *backend) {
 	case 0, 1:
 		s.outstanding(b, int64(rapid.IntRange(0, 6).Draw(t, "outstanding"))-b.outstanding)
 	case 2:
-		s.resident(b, int64(rapid.IntRange(0, 3).Draw(t, "sessions"))-b.sessions)
+		s.resident(b, "", int64(rapid.IntRange(0, 3).Draw(t, "sessions"))-b.sessions)
 	case 3:
 		s.chosen(b)
 	case 4:

@@ -86,11 +86,11 @@ func (s *state) openSession(id SessionID, sender SenderName) *session {
 // moveHome gives a session its home.
 func (s *state) moveHome(v *session, to *backend, c choice, now instant) {
 	if v.home != nil {
-		s.resident(v.home, -1)
+		s.resident(v.home, v.sender, -1)
 		s.totals.Moves++
 	}
 	v.home, v.choice, v.published, v.movedAt = to, c, s.publications, now
-	s.resident(to, 1)
+	s.resident(to, v.sender, 1)
 	if v.group != nil {
 		v.group.home = to
 	}
@@ -99,7 +99,7 @@ func (s *state) moveHome(v *session, to *backend, c choice, now instant) {
 // endSession forgets a session; its leases live on.
 func (s *state) endSession(v *session) {
 	if v.home != nil {
-		s.resident(v.home, -1)
+		s.resident(v.home, v.sender, -1)
 		v.home = nil
 	}
 	s.idle.remove(v)

@@ -115,7 +115,7 @@ func (s *state) causeOf(b *backend) cause {
 	switch {
 	case !b.unproven():
 		return settledCause
-	case b.Drain == DrainMove || b.Drain == DrainAbort, b.Drain == DrainKeep && b.sessions == 0:
+	case b.emptying():
 		return causeWaited
 	case s.leasing == LeasingHeld || s.awaited(b):
 		return causeWaited
@@ -124,6 +124,20 @@ func (s *state) causeOf(b *backend) cause {
 	default:
 		return settledCause
 	}
+}
+
+// emptying reports whether a drain waits for nothing but what is counted or feared there.
+func (b *backend) emptying() bool {
+	switch b.Drain {
+	case DrainMove, DrainAbort:
+		return true
+	case DrainKeep:
+		return b.sessions == 0
+	case DrainPinned:
+		return b.pinned == 0
+	case NotDraining:
+	}
+	return false
 }
 
 // awaited reports whether a fence or an Ambiguous waits for what is held or unknown on b.

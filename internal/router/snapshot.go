@@ -44,6 +44,8 @@ type BackendSnapshot struct {
 	// Held is the part of Outstanding for which no client answers (lost, orphaned, ...).
 	Held     int64
 	Sessions int64
+	// Pinned is the part of Sessions that are of pinned senders.
+	Pinned int64
 	// Estimate is what the engine runs beyond Outstanding, a guess for placement while
 	// UnknownLoad holds.
 	Estimate int64
@@ -55,7 +57,10 @@ type BackendSnapshot struct {
 	IsolationRecorded bool
 	// Drained: nothing counted, no unknown load (and for Keep no resident session).
 	Drained bool
+	// Version is the one that it is confirmed to have; empty: none.
 	Version Version
+	// Excluded is the reason by which the controller keeps it from serving; empty: it does not.
+	Excluded string
 }
 
 // SenderSnapshot is one sender.

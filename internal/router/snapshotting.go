@@ -52,9 +52,9 @@ func (s *state) snapshotOf(b *backend) BackendSnapshot {
 	return BackendSnapshot{
 		Name: b.Name, Incarnation: b.Incarnation, URL: b.URL, Retired: b.retired, Admissible: reason == "", Reason: reason,
 		Health: b.seen.Health, Drain: b.Drain, Engine: b.Engine, Capacity: b.capacity, Outstanding: b.outstanding,
-		Held: b.heldExecutions, Sessions: b.sessions, Estimate: b.estimate, UnknownLoad: b.settling.unknown,
+		Held: b.heldExecutions, Sessions: b.sessions, Pinned: b.pinned, Estimate: b.estimate, UnknownLoad: b.settling.unknown,
 		Settling: b.settling.why != settledCause, Isolated: b.isolation != notIsolated,
-		IsolationRecorded: b.isolation == isolatedRecorded, Drained: b.drained(), Version: b.seen.Version,
+		IsolationRecorded: b.isolation == isolatedRecorded, Drained: b.drained(), Version: b.version(), Excluded: b.Excluded,
 	}
 }
 

@@ -15,6 +15,8 @@ type state struct {
 	leasing        Leasing
 	published      Version
 	target         Version
+	// ending says whether sessions of pinned senders may begin.
+	ending Pins
 	// publications counts changes of published, for AfterPublish.
 	publications int64
 	failure      *failure
