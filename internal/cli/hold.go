@@ -66,9 +66,14 @@ func byCondition(pool *v1alpha1.InferencePool, kind string, want metav1.Conditio
 	case c.Status == want:
 		return progress{done: true, line: done}
 	}
-	line := fmt.Sprintf("%s is %s (%s)", kind, c.Status, c.Reason)
+	return progress{line: conditionLine(c)}
+}
+
+// conditionLine is a condition as one line.
+func conditionLine(c *metav1.Condition) string {
+	line := fmt.Sprintf("%s is %s (%s)", c.Type, c.Status, c.Reason)
 	if c.Message != "" {
 		line += ": " + c.Message
 	}
-	return progress{line: line}
+	return line
 }

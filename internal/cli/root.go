@@ -50,6 +50,7 @@ const (
 
 func steering(e *env) []*cobra.Command {
 	return []*cobra.Command{
-		newDrain(e), newUndrain(e), newHold(e), newOpen(e), newFence(e), newUnfence(e), newRaiseEpoch(e),
+		newDrain(e), newUndrain(e), newHold(e), newOpen(e), newFence(e), newUnfence(e),
+		newPause(e), newContinue(e), newRaiseEpoch(e),
 	}
 }

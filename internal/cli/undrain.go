@@ -70,6 +70,8 @@ func notDrained(pool *v1alpha1.InferencePool, backend string) error {
 		case v1alpha1.ReasonDrainAnnotation:
 			return fmt.Errorf("backend %s drains because its pod carries an annotation: kubectl annotate pod -n %s %s %s-",
 				backend, pool.Namespace, backend, v1alpha1.AnnotationDrain)
+		case v1alpha1.ReasonNodeCordoned:
+			return fmt.Errorf("backend %s drains because its node is cordoned: kubectl uncordon it, or change spec.backends.onCordon", backend)
 		case v1alpha1.ReasonPodDeleted:
 			return fmt.Errorf("backend %s drains because its pod is being deleted, which cannot be taken back", backend)
 		default:
