@@ -78,13 +78,17 @@ mkdir -p $(1) $(2) && \
 "$(KUBEBUILDER_ASSETS)/kubectl" kustomize config/rbac/namespaced > $(2)/rights-namespaced.yaml
 endef
 
+.PHONY: reference
+reference: ## Write docs/reference from the code.
+	go run ./internal/reference
+
 ##@ Checks
 
 .PHONY: test
 test: verify test-unit test-envtest test-e2e test-chaos test-python test-charts ## Everything that has to pass.
 
 .PHONY: verify
-verify: verify-generated verify-dist verify-format vet lint ## Generated code, format, vet, lint.
+verify: verify-generated verify-reference verify-dist verify-format vet lint ## Generated code, format, vet, lint.
 
 .PHONY: verify-generated
 verify-generated: ## Generated files are what their sources say.
@@ -101,6 +105,12 @@ verify-dist: $(control-plane) ## So are dist/ and the chart's copies.
 	@rm -rf .cache/dist && $(call write-dist,.cache/dist/install,.cache/dist/chart)
 	diff -u dist/install.yaml .cache/dist/install/install.yaml
 	diff -ru charts/berthmaster/files .cache/dist/chart
+
+.PHONY: verify-reference
+verify-reference: ## docs/reference is what the code says.
+	@rm -rf .cache/reference
+	go run ./internal/reference -out .cache/reference
+	diff -ru docs/reference .cache/reference
 
 .PHONY: verify-format
 verify-format: ## Every Go file is formatted.

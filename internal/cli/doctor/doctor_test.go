@@ -22,14 +22,32 @@ func TestAHealthySystemHasNoFindings(t *testing.T) {
 	}
 }
 
-// Each planted fault is found, and nothing else is.
-func TestEachFaultIsFound(t *testing.T) {
-	for name, c := range map[string]struct {
-		plant func(s *system)
-		want  doctor.Fault
-		// do is a part of what to do about it.
-		do string
-	}{
+// planted is a fault put into a healthy system.
+type planted struct {
+	plant func(s *system)
+	want  doctor.Fault
+	// do is a part of what to do about it.
+	do string
+}
+
+func TestEveryKnownFaultIsPlanted(t *testing.T) {
+	tested := map[doctor.Fault]bool{}
+	for _, c := range plantedFaults() {
+		tested[c.want] = true
+	}
+	for _, k := range doctor.Known() {
+		if !tested[k.Fault] || k.Means == "" {
+			t.Errorf("%s: planted %v, means %q", k.Fault, tested[k.Fault], k.Means)
+		}
+		delete(tested, k.Fault)
+	}
+	if len(tested) > 0 {
+		t.Errorf("planted and not known: %v", tested)
+	}
+}
+
+func plantedFaults() map[string]planted {
+	return map[string]planted{
 		"the selector matches no pod": {func(s *system) {
 			s.pod.Labels["role"] = "serving"
 			s.pool.Status.Backends[0].URL, s.live.Backends = "", nil
@@ -150,7 +168,12 @@ func TestEachFaultIsFound(t *testing.T) {
 		"the engine cannot be reached from here": {func(s *system) {
 			s.backend().URL = nowhere(s.t)
 		}, doctor.NotLooked, "not found"},
-	} {
+	}
+}
+
+// Each planted fault is found, and nothing else is.
+func TestEachFaultIsFound(t *testing.T) {
+	for name, c := range plantedFaults() {
 		t.Run(name, func(t *testing.T) {
 			s := healthy(t)
 			c.plant(s)

@@ -32,7 +32,7 @@ type Finding struct {
 // Fault is a kind of fault.
 type Fault string
 
-// The faults that are looked for.
+// The faults that are looked for. Known says what each means.
 const (
 	SelectorMatchesNothing Fault = "SelectorMatchesNothing"
 	WrongPort              Fault = "WrongPort"
@@ -67,6 +67,50 @@ const (
 	EnginesPaused          Fault = "EnginesPaused"
 	NotLooked              Fault = "NotLooked"
 )
+
+// Kind is a fault and what it means.
+type Kind struct {
+	Fault Fault
+	Means string
+}
+
+// Known lists every fault that is looked for.
+func Known() []Kind {
+	return []Kind{
+		{SelectorMatchesNothing, "spec.backends.selector matches no pod of the namespace"},
+		{WrongPort, "nobody listens on spec.backends.port, and the pod declares another"},
+		{EngineRefuses, "nobody listens at a backend's address, or it makes no URL"},
+		{EngineUnhealthy, "an engine fails its health probes"},
+		{PausedByOthers, "somebody else paused an engine"},
+		{StaleVersion, "an engine has other weights than the pool has published"},
+		{KeyRejected, "an engine rejects the pool's key, or wants one"},
+		{KeyMissing, "the Secret of the engines' keys, or its entry, is not there"},
+		{EngineConflict, "two pools, or two backends of one, claim an engine"},
+		{TwoLeaders, "two replicas of the manager may grant leases at once"},
+		{TokenExpired, "your token has expired by the API server's clock"},
+		{ClockSkewed, "this machine's clock is more than a minute from the API server's"},
+		{RadixCacheOff, "an engine keeps no prefixes, so that sticky sessions are worthless"},
+		{CapacityUnknown, "neither engine nor spec says how much a backend can run"},
+		{KindShadowed, "the cluster has another resource called inferencepools"},
+		{PodsNotReady, "a backend's pod is not Ready"},
+		{ContainerNotFound, "the engine's container cannot be told among the pod's"},
+		{BadAnnotation, "the capacity annotation of a pod is no whole number above 0"},
+		{ManagerMissing, "no pod of the manager is ready"},
+		{StatusBehind, "the status does not describe the spec as it is"},
+		{RouterUnreachable, "the router does not answer, does not know the pool, or may not grant"},
+		{CallerRefused, "the router refuses you"},
+		{PoolFailed, "the pool has failed and grants nothing until its epoch is raised"},
+		{BackendIsolated, "an execution on a backend could not be proven dead"},
+		{PodLost, "a pod object went without a word about its containers"},
+		{LoadUnknown, "executions of an earlier term or pool may run on a backend"},
+		{DrainOfNobody, "spec.drain names a backend that the pool does not have"},
+		{DrainLate, "a drain takes longer than its deadline"},
+		{LeasingHeld, "leasing is held"},
+		{SenderFenced, "a sender is fenced"},
+		{EnginesPaused, "the engines are paused"},
+		{NotLooked, "something could not be looked at"},
+	}
+}
 
 // check looks for one kind of fault, or a few that are seen by the same look.
 type check func(w *World) []Finding
