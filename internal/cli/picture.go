@@ -129,14 +129,7 @@ func (p *picture) columns() []cell {
 
 func (p *picture) row(b *live.Backend, bars bool) []cell {
 	state, colour := stateOf(b)
-	load := cell{text: "-"}
-	if b.Capacity > 0 {
-		percent := int((b.Outstanding*100 + b.Capacity/2) / b.Capacity)
-		load = cell{text: fmt.Sprintf("%3d%%", percent), colour: heat(percent)}
-		if bars {
-			load.text = bar(percent) + " " + load.text
-		}
-	}
+	load := loadOf(b, bars)
 	cells := []cell{
 		{text: b.Name}, {text: state, colour: colour}, load,
 		{text: fmt.Sprintf("%d/%s", b.Outstanding, orUnknown(b.Capacity))}, {text: strconv.FormatInt(b.Sessions, 10)},
@@ -156,6 +149,23 @@ func (p *picture) row(b *live.Backend, bars bool) []cell {
 		cells = append(cells, cell{text: strconv.FormatInt(b.Held, 10)}, cell{text: unknown}, cell{text: b.URL}, cell{text: b.Incarnation})
 	}
 	return cells
+}
+
+// loadOf is a backend's load in percent, with a bar where there is room for one.
+func loadOf(b *live.Backend, bars bool) cell {
+	if b.Capacity == 0 {
+		return cell{text: "-"}
+	}
+	percent := int((b.Outstanding*100 + b.Capacity/2) / b.Capacity)
+	shown := strconv.Itoa(percent) + "%"
+	if percent == 0 && b.Outstanding > 0 {
+		percent, shown = 1, "<1%" // something is there
+	}
+	load := cell{text: fmt.Sprintf("%4s", shown), colour: heat(percent)}
+	if bars {
+		load.text = bar(percent) + " " + load.text
+	}
+	return load
 }
 
 func (p *picture) senders() [][]cell {
