@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,10 +13,8 @@ import (
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/berthmaster/berthmaster/internal/livepage"
-	"github.com/berthmaster/berthmaster/internal/router"
 	"github.com/berthmaster/berthmaster/internal/router/proxy"
 	"github.com/berthmaster/berthmaster/internal/router/server"
 )
@@ -30,6 +29,7 @@ var errStarting = errors.New("the lease API does not answer yet")
 // leaseAPI serves leases, and beside them the proxy, once the pools are known. Until then callers are kept waiting in the
 // socket's queue: to be refused, or told that their pool does not exist, would look final to them.
 type leaseAPI struct {
+	tls     *tls.Config // nil: without
 	address string
 	leases  *server.Server
 	proxy   http.Handler
@@ -40,19 +40,26 @@ type leaseAPI struct {
 	answers    atomic.Bool
 }
 
-func newLeaseAPI(manager ctrl.Manager, pools *router.Pools, o *options, keys server.Keys, leadership server.Leadership, settings func(router.PoolKey) proxy.Settings, poolsKnown func(context.Context) error) (*leaseAPI, error) {
-	api, err := server.New(server.Config{
-		Pools: pools, Keys: keys, BindAddress: o.leaseAddress, Leadership: leadership,
-		Log: slog.New(logr.ToSlogHandler(manager.GetLogger().WithName("leases"))),
-	})
+// newLeaseAPI serves calls and, beside them, path, both guarded.
+func newLeaseAPI(log logr.Logger, o *options, calls server.Config, path proxy.Config, guard *security, poolsKnown func(context.Context) error) (*leaseAPI, error) {
+	l := &leaseAPI{address: o.leaseAddress, tls: guard.tls(o.leaseAddress), page: livepage.New(), poolsKnown: poolsKnown}
+	calls.BindAddress, calls.Log = o.leaseAddress, slog.New(logr.ToSlogHandler(log.WithName("leases")))
+	if guard.gate != nil {
+		calls.Authorizer, path.Authorizer = guard.gate, guard.gate
+	}
+	if l.tls != nil {
+		calls.DialLeader = guard.holder.Dial(guard.name)
+	}
+	var err error
+	if l.leases, err = server.New(calls); err != nil {
+		return nil, err
+	}
+	transparent, err := proxy.New(path)
 	if err != nil {
 		return nil, err
 	}
-	transparent, err := proxy.New(proxy.Config{Pools: pools, Settings: settings})
-	if err != nil {
-		return nil, err
-	}
-	return &leaseAPI{address: o.leaseAddress, leases: api, proxy: transparent, meter: transparent, page: livepage.New(), poolsKnown: poolsKnown}, nil
+	l.proxy, l.meter = transparent, transparent
+	return l, nil
 }
 
 // ServeHTTP gives a call to the proxy if its path is the proxy's, to the page to look at if it is the
@@ -96,7 +103,7 @@ func (l *leaseAPI) serve(ctx context.Context, listener net.Listener) error {
 	endpoint := l.leases.HTTPServer()
 	endpoint.Handler = l
 	served := make(chan error, 1)
-	go func() { served <- endpoint.Serve(listener) }()
+	go func() { served <- endpoint.Serve(secured(listener, l.tls)) }()
 	select {
 	case err := <-served:
 		l.leases.Close()
@@ -116,17 +123,10 @@ func (l *leaseAPI) serve(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
-// addTo has the manager run the lease API and answer /healthz while the process runs and /readyz once
-// leases are served.
+// addTo has the manager run the lease API.
 func (l *leaseAPI) addTo(manager ctrl.Manager) error {
 	if err := manager.Add(l); err != nil {
 		return fmt.Errorf("set up the lease API: %w", err)
-	}
-	if err := manager.AddHealthzCheck("running", healthz.Ping); err != nil {
-		return fmt.Errorf("set up /healthz: %w", err)
-	}
-	if err := manager.AddReadyzCheck("leases", l.check); err != nil {
-		return fmt.Errorf("set up /readyz: %w", err)
 	}
 	return nil
 }

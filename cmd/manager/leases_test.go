@@ -21,13 +21,7 @@ func startAPI(ctx context.Context, t *testing.T, known func(context.Context) err
 	if err != nil {
 		t.Fatal(err)
 	}
-	var lc net.ListenConfig
-	free, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	_ = free.Close() // the API binds it next
+	address := freeAddress(t)
 	pools := router.NewPools()
 	api, err := server.New(server.Config{Pools: pools, Keys: keys, BindAddress: address})
 	if err != nil {
@@ -41,6 +35,33 @@ func startAPI(ctx context.Context, t *testing.T, known func(context.Context) err
 	ended := make(chan error, 1)
 	go func() { ended <- leases.Start(ctx) }()
 	return leases, ended
+}
+
+// freeAddress is one that nobody listens on, for whoever binds it next.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	var lc net.ListenConfig
+	free, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free.Close()
+	return free.Addr().String()
+}
+
+// untilDone polls until ok.
+func untilDone(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	deadline := time.After(time.Minute)
+	for !ok() {
+		select {
+		case <-look.C:
+		case <-deadline:
+			t.Fatal("in vain: ", what)
+		}
+	}
 }
 
 func TestLeaseAPIKeepsCallersWaitingUntilThePoolsAreKnown(t *testing.T) {
@@ -140,16 +161,7 @@ func TestCallsGoToTheProxyByTheirPathOnly(t *testing.T) {
 // untilAnswers waits until the API is ready.
 func untilAnswers(t *testing.T, leases *leaseAPI) {
 	t.Helper()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	deadline := time.After(time.Minute)
-	for leases.check(nil) != nil {
-		select {
-		case <-look.C:
-		case <-deadline:
-			t.Fatal("the lease API does not answer")
-		}
-	}
+	untilDone(t, "the lease API answers", func() bool { return leases.check(nil) == nil })
 }
 
 // poolPath is where a pool that does not exist would be.

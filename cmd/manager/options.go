@@ -13,7 +13,7 @@ import (
 )
 
 // options are the manager's flags. Their defaults serve a trial on one machine: everything is bound
-// to loopback.
+// to loopback, and nobody is asked who they are.
 type options struct {
 	leaseAddress   string
 	metricsAddress string
@@ -22,15 +22,16 @@ type options struct {
 	tokenKeyFile   string
 	tokenKeySecret string
 	election       electionOptions
+	security       securityOptions
 	logging        zap.Options
 }
 
 // bind declares the flags.
 func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.leaseAddress, "lease-bind-address", "127.0.0.1:8085",
-		"host:port of the lease API and the proxy; only loopback is accepted, since callers are not authenticated")
+		"host:port of the lease API and the proxy; beyond loopback it needs --authentication=TokenReview")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", "127.0.0.1:8080",
-		"host:port of the metrics; 0: none")
+		"host:port of the metrics; 0: none; beyond loopback it needs --authentication=TokenReview")
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", "127.0.0.1:8081",
 		"host:port of /healthz and /readyz; 0: none")
 	flags.StringVar(&o.namespace, "namespace", "",
@@ -40,6 +41,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.tokenKeySecret, "token-key-secret", "",
 		"name of the Secret, in the manager's namespace, with the keys of lease tokens; made on first start; replicas share it")
 	o.election.bind(flags)
+	o.security.bind(flags)
 	o.logging.BindFlags(flags)
 }
 
@@ -55,7 +57,10 @@ func (o *options) validate(arguments []string) error {
 	case o.election.elect && o.tokenKeyFile == "" && o.tokenKeySecret == "":
 		return errors.New("--leader-elect needs --token-key-secret or --token-key-file: replicas must know each other's tokens")
 	}
-	return nil
+	if err := o.security.validate(); err != nil {
+		return err
+	}
+	return o.validatePorts()
 }
 
 // tokenKeys are the keys that lease tokens are made and verified with.

@@ -12,19 +12,21 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
 	"github.com/berthmaster/berthmaster/internal/controller"
 	"github.com/berthmaster/berthmaster/internal/prober"
 	"github.com/berthmaster/berthmaster/internal/router"
+	"github.com/berthmaster/berthmaster/internal/router/proxy"
+	"github.com/berthmaster/berthmaster/internal/router/server"
 	"github.com/berthmaster/berthmaster/internal/settler"
 	"github.com/berthmaster/berthmaster/internal/sglang"
 )
 
 // serve runs the manager until ctx ends.
 func serve(ctx context.Context, cluster *rest.Config, o *options) error {
-	manager, err := newManager(cluster, o)
+	pools := router.NewPools()
+	guard, manager, err := guarded(ctx, cluster, pools, o)
 	if err != nil {
 		return err
 	}
@@ -32,7 +34,6 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 	if err != nil {
 		return err
 	}
-	pools := router.NewPools()
 	told := newTelemetry(pools)
 	engines := sglang.NewTransport()
 	defer engines.CloseIdleConnections()
@@ -67,12 +68,13 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 	if err != nil {
 		return err
 	}
-	leases, err := newLeaseAPI(manager, pools, o, keys, self.leadership(), proxied(reconciler), reconciler.AwaitPools)
+	leases, err := newLeaseAPI(manager.GetLogger(), o, server.Config{Pools: pools, Keys: keys, Leadership: self.leadership()},
+		proxy.Config{Pools: pools, Settings: proxied(reconciler)}, guard, reconciler.AwaitPools)
 	if err != nil {
 		return err
 	}
 	defer told.withdraw()
-	if err := errors.Join(leases.addTo(manager), told.publish(leases.meter, self.candidate)); err != nil {
+	if err := errors.Join(leases.addTo(manager), guard.addTo(manager, o, leases.check), told.publish(leases.meter, self.candidate)); err != nil {
 		return err
 	}
 	if err := self.run(ctx, manager, func(ctx context.Context) { follow(ctx, leases.leases) }); err != nil {
@@ -81,7 +83,17 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 	return nil
 }
 
-func newManager(cluster *rest.Config, o *options) (ctrl.Manager, error) {
+// guarded makes the manager, and what guards its ports.
+func guarded(ctx context.Context, cluster *rest.Config, pools *router.Pools, o *options) (*security, ctrl.Manager, error) {
+	guard, err := newSecurity(ctx, cluster, pools, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	manager, err := newManager(cluster, o, guard)
+	return guard, manager, err
+}
+
+func newManager(cluster *rest.Config, o *options, guard *security) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -89,8 +101,8 @@ func newManager(cluster *rest.Config, o *options) (ctrl.Manager, error) {
 		}
 	}
 	manager, err := ctrl.NewManager(cluster, ctrl.Options{
-		Scheme: scheme, Cache: cachesFor(o), HealthProbeBindAddress: o.probeAddress,
-		Metrics: metricsserver.Options{BindAddress: o.metricsAddress},
+		Scheme: scheme, Cache: cachesFor(o), Metrics: guard.metrics(o.metricsAddress),
+		HealthProbeBindAddress: "0", // a port of its own answers, by TLS
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the manager: %w", err)

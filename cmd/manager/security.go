@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/berthmaster/berthmaster/internal/access"
+	"github.com/berthmaster/berthmaster/internal/certs"
+	"github.com/berthmaster/berthmaster/internal/router"
+)
+
+const (
+	// servingSecret and authorityConfigMap are named in config/rbac.
+	servingSecret      = "berthmaster-serving-cert"
+	authorityConfigMap = "berthmaster-ca"
+	// fieldManager owns what the manager writes.
+	fieldManager = "berthmaster"
+	// filePeriod and secretPeriod are how often certificates are looked at; publishPeriod is how soon a
+	// namespace with its first pool has the bundle.
+	filePeriod, secretPeriod, publishPeriod = 10 * time.Second, time.Minute, 5 * time.Second
+	// reviewTime bounds one question to the API server.
+	reviewTime = 10 * time.Second
+)
+
+// security is what guards the ports.
+type security struct {
+	clients kubernetes.Interface
+	// gate is nil if nobody is asked who they are.
+	gate *access.Gate
+	// holder has the certificates, if any port needs them, and follow keeps them up to date.
+	holder *certs.Holder
+	follow func(context.Context)
+	// ports says which are served by TLS, and name is what other replicas ask a leader for.
+	ports string
+	name  string
+}
+
+func newSecurity(ctx context.Context, cluster *rest.Config, pools *router.Pools, o *options) (*security, error) {
+	bounded := rest.CopyConfig(cluster)
+	bounded.Timeout = reviewTime
+	clients, err := kubernetes.NewForConfig(bounded)
+	if err != nil {
+		return nil, fmt.Errorf("client for reviews: %w", err)
+	}
+	s := &security{clients: clients, holder: &certs.Holder{}, ports: o.security.tls, name: o.dnsNames()[0]}
+	if o.security.authentication == authenticationTokenReview {
+		log := ctrl.Log.WithName("access")
+		s.gate = access.New(access.Config{
+			Reviewer: access.Kubernetes{Clients: clients, Audiences: audiencesOf(o.security.audiences)}, Pools: pools,
+			Failed: func(err error) { log.Error(err, "callers cannot be judged") },
+		})
+	}
+	if s.tls(o.leaseAddress) == nil && s.tls(o.metricsAddress) == nil && s.tls(o.probeAddress) == nil {
+		return s, nil
+	}
+	return s, s.openCertificates(ctx, o)
+}
+
+func audiencesOf(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
+}
+
+// openCertificates has the certificates in use, and followed from then on.
+func (s *security) openCertificates(ctx context.Context, o *options) error {
+	log := ctrl.Log.WithName("certificates")
+	complain := func(err error) { log.Error(err, "those in use stay in use") }
+	if files := o.security.certificate; files.Certificate != "" {
+		s.follow = func(ctx context.Context) { files.Follow(ctx, s.holder, filePeriod, complain) }
+		return files.Load(s.holder)
+	}
+	own := certs.SelfMade{
+		Secrets: s.clients.CoreV1().Secrets(o.election.namespace), Name: servingSecret, Names: o.dnsNames(), Clock: time.Now,
+	}
+	s.follow = func(ctx context.Context) { own.Follow(ctx, s.holder, secretPeriod, complain) }
+	return own.Load(ctx, s.holder)
+}
+
+// tls is how a port is served; nil: without TLS.
+func (s *security) tls(address string) *tls.Config {
+	if address == "0" || s.ports == tlsBeyondLoopback && onLoopback(address) {
+		return nil
+	}
+	return s.holder.Server()
+}
+
+// metrics is how metrics are served: to those who may get their path.
+func (s *security) metrics(address string) metricsserver.Options {
+	o := metricsserver.Options{BindAddress: address}
+	if c := s.tls(address); c != nil {
+		o.SecureServing = true
+		o.TLSOpts = []func(*tls.Config){func(made *tls.Config) {
+			made.MinVersion, made.CipherSuites, made.NextProtos, made.GetCertificate = c.MinVersion, c.CipherSuites, c.NextProtos, c.GetCertificate
+		}}
+	}
+	if s.gate != nil {
+		o.FilterProvider = func(*rest.Config, *http.Client) (metricsserver.Filter, error) { return s.gate.Filter, nil }
+	}
+	return o
+}
+
+// addTo has the manager answer probes, and keep and publish certificates if it has any.
+func (s *security) addTo(m ctrl.Manager, o *options, ready healthz.Checker) error {
+	if o.probeAddress != "0" {
+		if err := m.Add(probeEndpoint{address: o.probeAddress, tls: s.tls(o.probeAddress), ready: ready}); err != nil {
+			return fmt.Errorf("set up the probes: %w", err)
+		}
+	}
+	if s.follow == nil {
+		return nil
+	}
+	for _, run := range []manager.Runnable{
+		manager.RunnableFunc(func(ctx context.Context) error { s.follow(ctx); return nil }),
+		newAuthorities(m, s.clients, s.holder, o.election.namespace),
+	} {
+		if err := m.Add(run); err != nil {
+			return fmt.Errorf("set up the certificates: %w", err)
+		}
+	}
+	return nil
+}
