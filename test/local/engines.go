@@ -79,13 +79,13 @@ func (s *System) startEngine(ctx context.Context, e *engine) error {
 }
 
 func (s *System) engineArgs(e *engine) []string {
-	return []string{
+	return append([]string{
 		"--host", e.address,
 		"--port", strconv.Itoa(s.kubelet.port),
 		"--name", e.name,
 		"--exec-log", filepath.Join(s.ExecutionLogs(), e.name+".exec.jsonl"),
 		"--speed", strconv.FormatFloat(s.config.Speed, 'g', -1, 64),
-	}
+	}, s.config.EngineFlags...)
 }
 
 // startEngines starts every engine and reports its pod as running.

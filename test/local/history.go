@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
@@ -18,6 +19,7 @@ import (
 type History struct {
 	mu    sync.Mutex
 	pools []*v1alpha1.InferencePool // guarded by mu
+	heard []time.Time               // guarded by mu; when each of pools was
 	more  chan struct{}             // guarded by mu; closed and replaced when pools grows
 	err   error                     // guarded by mu; set once, when the watch has ended
 }
@@ -41,7 +43,7 @@ func (h *History) record(events watch.Interface) {
 	for event := range events.ResultChan() {
 		if pool, ok := event.Object.(*v1alpha1.InferencePool); ok {
 			h.mu.Lock()
-			h.pools = append(h.pools, pool)
+			h.pools, h.heard = append(h.pools, pool), append(h.heard, time.Now())
 			close(h.more)
 			h.more = make(chan struct{})
 			h.mu.Unlock()
@@ -52,6 +54,23 @@ func (h *History) record(events watch.Interface) {
 	h.err = errors.New("the watch of the pool has ended")
 	close(h.more)
 	h.more = make(chan struct{})
+}
+
+// Seen is a version of the pool, and when it was heard of.
+type Seen struct {
+	At   time.Time
+	Pool *v1alpha1.InferencePool
+}
+
+// All returns what is recorded so far.
+func (h *History) All() []Seen {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := make([]Seen, len(h.pools))
+	for i := range h.pools {
+		out[i] = Seen{h.heard[i], h.pools[i]}
+	}
+	return out
 }
 
 // Mark is a place in a History.

@@ -40,6 +40,8 @@ type Config struct {
 	LeaseAddress string
 	// Speed is how much faster than real time the engines run, above 0.
 	Speed float64
+	// EngineFlags are further flags of each of them.
+	EngineFlags []string
 	// Replicas is how many managers share the work behind one address; 0: one, without an election.
 	Replicas int
 	// ReplicaFlags are further flags of each of them.

@@ -43,6 +43,12 @@ func (s *System) SetAccess(ctx context.Context, sender string, access v1alpha1.S
 	return s.applyEntry(ctx, "access-"+sender, fmt.Sprintf("senders: [{name: %s, access: %s}]", sender, access))
 }
 
+// SetWeights asks for a version of the weights; weights is what stands in the braces of spec.weights. A
+// trainer does so under one name, for each version anew.
+func (s *System) SetWeights(ctx context.Context, weights string) error {
+	return s.applyEntry(ctx, "trainer", "weights: {"+weights+"}")
+}
+
 // applyEntry applies one line of the spec. The access of a sender belongs to
 // whoever wrote the pool until somebody takes it over, which is what forcing
 // means here.

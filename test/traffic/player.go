@@ -40,6 +40,8 @@ type Config struct {
 	Log *execlog.Writer
 	// Plant is a fault to put into the clients.
 	Plant Plant
+	// Each, if not nil, is told of every turn that ran to its end. It is called by many at once.
+	Each func(sender string, r *client.Result)
 	// Until, if not nil, lets every session be followed by another like it
 	// until it is closed. Nil: each is played once.
 	Until <-chan struct{}

@@ -142,6 +142,9 @@ func (t turnOf) done(result *client.Result) error {
 		return result.ReleaseErr
 	}
 	t.player.ledger.add(t.sender, func(c *Counts) { c.Started++; c.Done++ })
+	if each := t.player.config.Each; each != nil {
+		each(t.sender, result)
+	}
 	return t.log(result.Lease.RID, execlog.Succeeded)
 }
 
