@@ -39,6 +39,11 @@ demo: build $(control-plane) ## The main job on this machine: PLANT=replay, TRAC
 	bin/demo -bin bin -assets "$(KUBEBUILDER_ASSETS)" \
 	  $(if $(TRACE),-trace "$(TRACE)") $(if $(LIMIT),-limit "$(LIMIT)") $(if $(PLANT),-plant "$(PLANT)")
 
+.PHONY: demo-rollout
+demo-rollout: build $(control-plane) ## Three rollouts of weights under traffic, one of each strategy, with a timeline.
+	go build -o bin/demo-rollout ./test/demorollout
+	bin/demo-rollout -bin bin -assets "$(KUBEBUILDER_ASSETS)"
+
 .PHONY: local
 local: build $(control-plane) ## The system of the demo without its traffic, until Ctrl-C.
 	go build -o bin/demo ./test/demo
