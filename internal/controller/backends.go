@@ -141,6 +141,14 @@ func stateOf(b *berth, seen *router.BackendSnapshot) (v1alpha1.BackendState, v1a
 		return v1alpha1.BackendIsolated, v1alpha1.ReasonExecutionUncertain, ""
 	case b.engine.shows():
 		return engineState(b)
+	default:
+		return ownState(b, seen)
+	}
+}
+
+// ownState is the state of a backend that nobody keeps out of service but itself and its pod.
+func ownState(b *berth, seen *router.BackendSnapshot) (v1alpha1.BackendState, v1alpha1.BackendReason, string) {
+	switch {
 	case b.unusable != "":
 		return v1alpha1.BackendPending, b.unusable, b.message
 	case seen == nil:

@@ -30,6 +30,16 @@ func conditionsOf(backends []v1alpha1.BackendStatus, status *v1alpha1.InferenceP
 	}
 }
 
+// ownCondition reports whether conditions of a type are this controller's.
+func ownCondition(kind string) bool {
+	switch kind {
+	case v1alpha1.ConditionReady, v1alpha1.ConditionBackendsAvailable, v1alpha1.ConditionHeld, v1alpha1.ConditionEnginesPaused,
+		v1alpha1.ConditionDraining, v1alpha1.ConditionSendersFenced, v1alpha1.ConditionFailed, v1alpha1.ConditionWeightsConverged:
+		return true
+	}
+	return false
+}
+
 // setConditions puts conditions into a status; one that stays what it is keeps its transition time.
 func setConditions(status *v1alpha1.InferencePoolStatus, conditions []metav1.Condition, generation int64, now time.Time) {
 	for _, condition := range conditions {

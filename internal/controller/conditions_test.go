@@ -169,3 +169,19 @@ func TestSetConditionsKeepsTheTransitionTimeOfWhatStays(t *testing.T) {
 		t.Errorf("transition at %v, want two hours after noon", got)
 	}
 }
+
+func TestEveryConditionIsOwnedAndOfTheGenerationActedOn(t *testing.T) {
+	w := worldWith(running("a"))
+	w.pool.Generation = 7
+	w.pool.Status.Conditions = []metav1.Condition{{Type: "example.com/Foreign", Status: metav1.ConditionTrue, ObservedGeneration: 1}}
+	status := statusOf(accountOf(w, router.Snapshot{Epoch: 1}, noon), noon)
+	own := ownStatus(status)
+	if len(own.Conditions) != len(status.Conditions)-1 {
+		t.Errorf("%d conditions are written of %d, want all but the foreign one", len(own.Conditions), len(status.Conditions))
+	}
+	for _, c := range own.Conditions {
+		if c.ObservedGeneration != 7 {
+			t.Errorf("%s is of generation %d, want 7", c.Type, c.ObservedGeneration)
+		}
+	}
+}

@@ -72,7 +72,7 @@ func openHouseWith(ctx context.Context, far reach) *house {
 // start runs a manager with nothing but what the cluster remembers. It ends with the spec.
 func (h *house) start() {
 	GinkgoHelper()
-	h.pools, h.calls = router.NewPools(), &calls{denied: denied}
+	h.pools, h.calls = router.NewPools(), &calls{denied: denied, server: serverThatStreams}
 	watched := rest.CopyConfig(managers)
 	if h.user != nil {
 		watched = rest.CopyConfig(h.user)

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -95,6 +96,14 @@ func acknowledge(table *router.Table, written *router.Snapshot, now time.Time) {
 	}
 }
 
+// ownStatus is a status without the conditions that somebody else put there: whoever writes them must
+// be able to change them and take them away.
+func ownStatus(status *v1alpha1.InferencePoolStatus) *v1alpha1.InferencePoolStatus {
+	own := status.DeepCopy()
+	own.Conditions = slices.DeleteFunc(own.Conditions, func(c metav1.Condition) bool { return !ownCondition(c.Type) })
+	return own
+}
+
 // writeStatus replaces the status by server-side apply, on the condition that nobody has changed
 // the pool since it was read: whoever wrote a higher term in between must be seen first.
 func (r *Reconciler) writeStatus(ctx context.Context, w *world, status *v1alpha1.InferencePoolStatus) error {
@@ -103,7 +112,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, w *world, status *v1alpha1
 		return err
 	}
 	w.tenure.written = before
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(ownStatus(status))
 	if err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}

@@ -105,8 +105,8 @@ func (s *site) settle(ctx context.Context) error {
 	still := 0
 	return wait.PollUntilContextTimeout(ctx, 2*time.Second, patience, false, func(ctx context.Context) (bool, error) {
 		select {
-		case err := <-s.manager.ended:
-			return false, fmt.Errorf("the manager ended: %w", err)
+		case <-s.manager.ended:
+			return false, errEnded
 		default:
 		}
 		var list v1alpha1.InferencePoolList

@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// errEnded: the manager ended by itself, for what its log says.
+var errEnded = errors.New("the manager ended")
+
 // clockTick is the unit of processor time in /proc, on every architecture that Go runs on.
 const clockTick = 10 * time.Millisecond
 
@@ -20,7 +23,8 @@ const clockTick = 10 * time.Millisecond
 type manager struct {
 	cmd    *exec.Cmd
 	leases string
-	ended  chan error
+	// ended is closed when the process has ended.
+	ended chan struct{}
 }
 
 // startManager runs the manager until the site closes. Its log goes to a file in folder.
@@ -31,7 +35,7 @@ func startManager(o *options, folder, kubeconfig string, ports [3]int) (*manager
 	}
 	defer log.Close() // the child has its own descriptor
 	local := func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
-	m := &manager{leases: "http://" + local(ports[0]), ended: make(chan error, 1)}
+	m := &manager{leases: "http://" + local(ports[0]), ended: make(chan struct{})}
 	m.cmd = exec.Command(o.manager, //nolint:noctx // close ends it, gently
 		"--kubeconfig="+kubeconfig, "--lease-bind-address="+local(ports[0]),
 		"--metrics-bind-address="+local(ports[1]), "--health-probe-bind-address="+local(ports[2]))
@@ -40,7 +44,10 @@ func startManager(o *options, folder, kubeconfig string, ports [3]int) (*manager
 	if err := m.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the manager: %w", err)
 	}
-	go func() { m.ended <- m.cmd.Wait() }()
+	go func() {
+		defer close(m.ended)
+		_ = m.cmd.Wait() // whoever waits for the end asks the log why
+	}()
 	return m, nil
 }
 
@@ -57,16 +64,16 @@ func (m *manager) stop() {
 
 // idle is how much of a processor the manager uses, in thousandths, over some time.
 func (m *manager) idle(ctx context.Context, length time.Duration) (float64, error) {
-	began, before := time.Now(), m.spent
-	first, err := before()
+	began := time.Now()
+	first, err := m.spent()
 	if err != nil {
 		return 0, err
 	}
 	select {
 	case <-ctx.Done():
 		return 0, ctx.Err()
-	case err := <-m.ended:
-		return 0, fmt.Errorf("the manager ended: %w", err)
+	case <-m.ended:
+		return 0, errEnded
 	case <-time.After(length):
 	}
 	last, err := m.spent()
