@@ -51,6 +51,19 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) { c.shapes.describe(to)
 // Collect reads every source.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	s := sheet{c.shapes, to}
+	leads, begun := c.from.Reign()
+	s.put(leading, yes(leads))
+	s.put(reigns, float64(begun))
+	uids := map[string]router.PoolKey{}
+	if leads {
+		uids = c.pools(s)
+	}
+	c.tally.tell(s, uids)
+}
+
+// pools tells of every pool, and returns them by UID. Only the leader does: what another replica
+// knows of a pool is not so, and would be told beside the leader's.
+func (c *Collector) pools(s sheet) map[string]router.PoolKey {
 	now := c.from.Clock()
 	tables := c.from.Pools.All()
 	uids := make(map[string]router.PoolKey, len(tables))
@@ -66,8 +79,5 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 			s.proxy(key, seen)
 		}
 	}
-	leads, begun := c.from.Reign()
-	s.put(leading, yes(leads))
-	s.put(reigns, float64(begun))
-	c.tally.tell(s, uids)
+	return uids
 }

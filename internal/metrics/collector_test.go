@@ -227,3 +227,13 @@ func TestWhatWasCountedOfAPoolIsForgottenWithIt(t *testing.T) {
 		pools.Remove(policy, p.Table)
 	}
 }
+
+func TestAReplicaThatDoesNotLeadTellsNothingOfPools(t *testing.T) {
+	_, registry := house(t, routertest.New(t, routertest.Backends("a")), func(from *metrics.Sources) {
+		from.Reign = func() (bool, int64) { return false, 3 }
+	})
+	got, _ := gather(t, registry)
+	if diff := cmp.Diff(map[string]float64{"berthmaster_leading{}": 0, "berthmaster_reigns_total{}": 3}, got); diff != "" {
+		t.Error(diff)
+	}
+}
