@@ -19,8 +19,10 @@
 // Invariants, which the tests check over every state of small pools:
 //
 //  1. An engine that must be clear first (a barrier by drain or abort, Rolling, and whatever is
-//     brought up) is not updated while anything is counted or unknown there, or may be granted.
-//  2. A cache is flushed only on an engine that is known idle, and not frozen.
+//     brought up) is not updated while anything is counted or unknown there, or may be granted,
+//     unless an update of it was begun: then it was clear, and only its answer makes it known again.
+//  2. A cache is flushed only on an engine that is known idle, and not frozen, or that is not paused
+//     and was idle when an update of it was begun: it lets what runs end before it updates.
 //  3. A version is published only if every backend asked was read on it, or, with Proceed, as many
 //     as minReadyPercent asks and no other is to be waited for. At least one was.
 //  4. What others paused, and what the spec wants paused, is not continued. What was not read since

@@ -130,10 +130,12 @@ func (v *view) expect(b *Backend) move {
 	}
 }
 
-// bring changes the weights of an engine, once it is clear. One that is paused with an update begun
-// is updated as it is: nothing there may go on before its weights are known.
+// bring changes the weights of an engine, once it is clear. One with an update begun is updated as it
+// is: nothing there may go on before its weights are known, and nobody can prove it empty before, since
+// what waits behind an update is in no snapshot of its load. If it is not paused, it lets what runs end
+// first by itself.
 func (v *view) bring(b *Backend) move {
-	frozen := b.Pause == PausedByUs && (v.begun(b) || !v.clearing().empties())
+	frozen := b.Pause == PausedByUs && (v.begun(b) || !v.clearing().empties()) || b.Pause == NotPaused && v.begun(b)
 	switch {
 	case b.Pause == PausedByOthers:
 		return wait(Absent, "the engine is paused by somebody else")
@@ -181,7 +183,7 @@ func (v *view) update(b *Backend) move {
 func (v *view) flushable(b *Backend) bool {
 	switch b.Pause {
 	case NotPaused:
-		return v.idle(b)
+		return v.idle(b) || v.begun(b)
 	case PausedByUs:
 		return v.idle(b) && b.PausedHow == PauseAbort
 	case PauseBegun, PausedByOthers:
