@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"flag"
@@ -23,6 +24,7 @@ type options struct {
 	tokenKeySecret string
 	election       electionOptions
 	security       securityOptions
+	engines        reachOptions
 	logging        zap.Options
 }
 
@@ -42,6 +44,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"name of the Secret, in the manager's namespace, with the keys of lease tokens; made on first start; replicas share it")
 	o.election.bind(flags)
 	o.security.bind(flags)
+	o.engines.bind(flags)
 	o.logging.BindFlags(flags)
 }
 
@@ -57,10 +60,8 @@ func (o *options) validate(arguments []string) error {
 	case o.election.elect && o.tokenKeyFile == "" && o.tokenKeySecret == "":
 		return errors.New("--leader-elect needs --token-key-secret or --token-key-file: replicas must know each other's tokens")
 	}
-	if err := o.security.validate(); err != nil {
-		return err
-	}
-	return o.validatePorts()
+	_, err := o.engines.parse()
+	return cmp.Or(err, o.security.validate(), o.validatePorts())
 }
 
 // tokenKeys are the keys that lease tokens are made and verified with.

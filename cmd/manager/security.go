@@ -18,6 +18,7 @@ import (
 	"github.com/berthmaster/berthmaster/internal/access"
 	"github.com/berthmaster/berthmaster/internal/certs"
 	"github.com/berthmaster/berthmaster/internal/router"
+	"github.com/berthmaster/berthmaster/internal/sglang"
 )
 
 const (
@@ -44,6 +45,8 @@ type security struct {
 	// ports says which are served by TLS, and name is what other replicas ask a leader for.
 	ports string
 	name  string
+	// reach is which addresses are called as engines.
+	reach sglang.Reach
 }
 
 func newSecurity(ctx context.Context, cluster *rest.Config, pools *router.Pools, o *options) (*security, error) {
@@ -54,6 +57,9 @@ func newSecurity(ctx context.Context, cluster *rest.Config, pools *router.Pools,
 		return nil, fmt.Errorf("client for reviews: %w", err)
 	}
 	s := &security{clients: clients, holder: &certs.Holder{}, ports: o.security.tls, name: o.dnsNames()[0]}
+	if s.reach, err = o.engines.reach(ctx, cluster); err != nil {
+		return nil, err
+	}
 	if o.security.authentication == authenticationTokenReview {
 		log := ctrl.Log.WithName("access")
 		s.gate = access.New(access.Config{

@@ -18,6 +18,7 @@ import (
 	"github.com/berthmaster/berthmaster/internal/prober"
 	"github.com/berthmaster/berthmaster/internal/router"
 	"github.com/berthmaster/berthmaster/internal/router/proxy"
+	"github.com/berthmaster/berthmaster/internal/router/proxy/wire"
 	"github.com/berthmaster/berthmaster/internal/router/server"
 	"github.com/berthmaster/berthmaster/internal/settler"
 	"github.com/berthmaster/berthmaster/internal/sglang"
@@ -35,7 +36,7 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 		return err
 	}
 	told := newTelemetry(pools)
-	engines := sglang.NewTransport()
+	engines := guard.reach.NewTransport()
 	defer engines.CloseIdleConnections()
 	reconciler := controller.New(controller.Config{
 		Client: told.StatusWrites(manager.GetClient()), Live: manager.GetAPIReader(), Pools: pools,
@@ -46,9 +47,9 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 		Settle: func(ctx context.Context, table *router.Table, keys sglang.KeySource) {
 			settler.Run(ctx, table, settler.Config{Transport: told.Engines(engines), Keys: keys})
 		},
-		Engines: told.Engines(engines),
-		Nodes:   nodesFor(manager, o),
-		Events:  manager.GetEventRecorder("berthmaster"), Clock: clock.RealClock{},
+		Engines: told.Engines(engines), Admits: guard.reach.Endpoint,
+		Nodes:  nodesFor(manager, o),
+		Events: manager.GetEventRecorder("berthmaster"), Clock: clock.RealClock{},
 		Election: o.election.electionOf(), Self: name,
 	})
 	defer func() { told.probes.Close() }()
@@ -69,7 +70,7 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 		return err
 	}
 	leases, err := newLeaseAPI(manager.GetLogger(), o, server.Config{Pools: pools, Keys: keys, Leadership: self.leadership()},
-		proxy.Config{Pools: pools, Settings: proxied(reconciler)}, guard, reconciler.AwaitPools)
+		proxy.Config{Pools: pools, Settings: proxied(reconciler), Transport: wire.New(wire.Config{Dial: guard.reach.Dial})}, guard, reconciler.AwaitPools)
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func decide(w world, now time.Time) plan {
 	p.startSeconds = max(past.StartSeconds, startSecondsOf(&w.pool.Spec))
 	sightings := w.pods
 	var endpoints []sighting
-	endpoints, p.lives = sightEndpoints(w.pool, past.Lives)
+	endpoints, p.lives = sightEndpoints(w.pool, past.Lives, w.admits)
 	sightings = append(sightings, endpoints...)
 	p.planBerths(w, sightings, now)
 	p.planGone(w)

@@ -44,13 +44,16 @@ func podOf(incarnation router.Incarnation) (types.UID, bool) {
 
 // sightEndpoints gives every endpoint of the spec its incarnation: the one that the status names
 // while its URL is the same and nobody vouches that it has ended, else a new one. lives is the
-// largest number given so far; the second result is the largest one given now.
-func sightEndpoints(pool *v1alpha1.InferencePool, lives int64) ([]sighting, int64) {
+// largest number given so far. admits refuses addresses that the manager may not call; nil: none. The second result is the largest one given now.
+func sightEndpoints(pool *v1alpha1.InferencePool, lives int64, admits func(sglang.BaseURL) error) ([]sighting, int64) {
 	gone := confirmedGone(&pool.Spec)
 	var list []sighting
 	for _, endpoint := range pool.Spec.Backends.Endpoints {
 		s := sighting{name: endpoint.Name, url: string(endpoint.URL), process: processLives}
 		base, err := sglang.ParseBaseURL(s.url)
+		if err == nil && admits != nil {
+			err = admits(base)
+		}
 		if err != nil {
 			s.unusable, s.message = v1alpha1.ReasonInvalidURL, err.Error()
 			list = append(list, s)

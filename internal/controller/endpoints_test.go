@@ -1,12 +1,14 @@
 package controller
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
 	"github.com/berthmaster/berthmaster/internal/router"
+	"github.com/berthmaster/berthmaster/internal/sglang"
 )
 
 func TestEndpointKeepsItsLifeWhileItsURLIsTheSameAndNobodyVouches(t *testing.T) {
@@ -31,7 +33,7 @@ func TestEndpointKeepsItsLifeWhileItsURLIsTheSameAndNobodyVouches(t *testing.T) 
 			pool.Spec.Backends.Endpoints = []v1alpha1.Endpoint{{Name: "a", URL: c.url}}
 			pool.Spec.ConfirmedGone = c.gone
 			pool.Status.Backends, pool.Status.Lives = status, 10
-			list, lives := sightEndpoints(pool, pool.Status.Lives)
+			list, lives := sightEndpoints(pool, pool.Status.Lives, nil)
 			if list[0].incarnation != c.want {
 				t.Errorf("life %s, want %s", list[0].incarnation, c.want)
 			}
@@ -47,7 +49,7 @@ func TestEndpointsNeverShareALife(t *testing.T) {
 	for _, name := range []string{"a", "a-1", "b"} {
 		pool.Spec.Backends.Endpoints = append(pool.Spec.Backends.Endpoints, v1alpha1.Endpoint{Name: name, URL: "http://x"})
 	}
-	list, lives := sightEndpoints(pool, 0)
+	list, lives := sightEndpoints(pool, 0, nil)
 	var got []router.Incarnation
 	for _, s := range list {
 		got = append(got, s.incarnation)
@@ -60,7 +62,7 @@ func TestEndpointsNeverShareALife(t *testing.T) {
 func TestEndpointWhoseURLMakesNoSenseIsNotUsed(t *testing.T) {
 	pool := &v1alpha1.InferencePool{}
 	pool.Spec.Backends.Endpoints = []v1alpha1.Endpoint{{Name: "a", URL: "http://[::::]:1"}}
-	list, lives := sightEndpoints(pool, 0)
+	list, lives := sightEndpoints(pool, 0, nil)
 	if list[0].unusable != v1alpha1.ReasonInvalidURL || list[0].incarnation != "" || lives != 0 {
 		t.Errorf("%+v and %d lives, want no life and InvalidURL", list[0], lives)
 	}
@@ -74,5 +76,18 @@ func TestPodOfTellsPodsFromEndpoints(t *testing.T) {
 		if string(uid) != want || isPod != (want != "") {
 			t.Errorf("%q: %q, %t; want %q", incarnation, uid, isPod, want)
 		}
+	}
+}
+
+func TestAnEndpointThatTheManagerMayNotCallIsNoBackend(t *testing.T) {
+	pool := &v1alpha1.InferencePool{}
+	pool.Spec.Backends.Endpoints = []v1alpha1.Endpoint{{Name: "a", URL: "http://10.0.0.7:30000"}, {Name: "b", URL: "http://169.254.169.254"}}
+	reach := sglang.Reach{Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16")}}
+	list, lives := sightEndpoints(pool, 0, reach.Endpoint)
+	if list[0].unusable != "" || list[0].incarnation == "" {
+		t.Errorf("within the networks: %+v", list[0])
+	}
+	if list[1].unusable != v1alpha1.ReasonInvalidURL || list[1].incarnation != "" || lives != 1 {
+		t.Errorf("the address of a cloud's metadata: %+v", list[1])
 	}
 }

@@ -73,6 +73,8 @@ type Config struct {
 	Settle func(ctx context.Context, table *router.Table, keys sglang.KeySource)
 	// Self is this replica, as the status names it while it leads.
 	Self v1alpha1.RouterStatus
+	// Admits refuses static endpoints that the manager may not call; nil: none.
+	Admits func(sglang.BaseURL) error
 	// Engines carries the orders to engines: to pause, and to go on.
 	Engines http.RoundTripper
 	// Election says whether this process has to be elected first; the zero value: it leads.
@@ -90,6 +92,7 @@ type Reconciler struct {
 	prober     Prober
 	events     chronicle
 	clock      clock.PassiveClock
+	admits     func(sglang.BaseURL) error // nil: every endpoint
 	tenures    *tenures
 	origins    *origins
 	claims     *claims
@@ -104,7 +107,7 @@ type Reconciler struct {
 // New returns a reconciler. The caller must Close it once it no longer reconciles.
 func New(config Config) *Reconciler {
 	r := &Reconciler{
-		client: config.Client, live: config.Live, events: chronicle{config.Events}, clock: config.Clock,
+		client: config.Client, live: config.Live, events: chronicle{config.Events}, clock: config.Clock, admits: config.Admits,
 		leadership: leadership{election: config.Election}, self: config.Self,
 		origins: newOrigins(), claims: newClaims(), keyring: newKeyring(),
 		desk:    newDesk(config.Engines, config.Clock),

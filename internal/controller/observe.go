@@ -29,6 +29,8 @@ type world struct {
 	// setBack: its status was set back by somebody, and what we last wrote stands in its place here.
 	setBack bool
 	tenure  *tenure
+	// admits refuses static endpoints that the manager may not call; nil: none.
+	admits func(sglang.BaseURL) error
 	// leaving is a pool that is being deleted and may have paused engines, which are among strays then;
 	// pool is nil.
 	leaving *v1alpha1.InferencePool
@@ -77,7 +79,7 @@ type world struct {
 // an error. Until the tenure leads, the API server is asked itself and not the cache: a term is
 // raised, and executions of earlier terms are judged, on nothing stale.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, now time.Time) (world, error) {
-	w := world{key: key, self: r.self}
+	w := world{key: key, self: r.self, admits: r.admits}
 	// Authority is looked at first: what is read after that is later than what any earlier leader did.
 	w.election = r.leadership.election
 	w.authority, w.reign = r.leadership.at(now)

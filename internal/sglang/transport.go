@@ -1,8 +1,8 @@
 package sglang
 
 import (
-	"net"
 	"net/http"
+	"net/netip"
 	"time"
 )
 
@@ -19,13 +19,21 @@ const (
 	idlePerHost = 2
 )
 
-// NewTransport returns the transport on which clients of many engines may share. It ignores
+// NewTransport returns a transport to engines at any address: see Reach.NewTransport.
+func NewTransport() *http.Transport {
+	return Reach{Special: SpecialAllowed, Networks: everywhere()}.NewTransport()
+}
+
+func everywhere() []netip.Prefix {
+	return []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
+}
+
+// NewTransport returns the transport on which clients of many engines may share, to engines within reach. It ignores
 // proxy settings of the environment, since engines are inside the cluster, speaks HTTP/1.1, and
 // sets no limit on connections per host, so that a hung call holds up no other.
-func NewTransport() *http.Transport {
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
+func (r Reach) NewTransport() *http.Transport {
 	return &http.Transport{
-		DialContext:            dialer.DialContext,
+		DialContext:            r.Dial,
 		MaxIdleConnsPerHost:    idlePerHost,
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHeaderBytes,

@@ -110,6 +110,7 @@ func (s *System) startManager(ctx context.Context) error {
 			"--lease-bind-address=" + leases,
 			"--metrics-bind-address=" + loopback(ports[1]),
 			"--health-probe-bind-address=" + loopback(ports[2]),
+			"--engine-special-addresses=Allow", "--engine-networks=127.0.0.0/8",
 		},
 	})
 	if err != nil {

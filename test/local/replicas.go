@@ -52,6 +52,7 @@ func (s *System) StartReplica(ctx context.Context, flags ...string) (*Replica, e
 			"--kubeconfig=" + kubeconfig, "--lease-bind-address=" + r.Leases,
 			"--metrics-bind-address=" + loopback(ports[1]), "--health-probe-bind-address=" + loopback(ports[2]),
 			"--leader-elect", "--token-key-secret=" + tokenKeySecret,
+			"--engine-special-addresses=Allow", "--engine-networks=127.0.0.0/8",
 		}, flags...),
 	})
 	if err != nil {

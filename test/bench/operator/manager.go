@@ -38,7 +38,8 @@ func startManager(o *options, folder, kubeconfig string, ports [3]int) (*manager
 	m := &manager{leases: "http://" + local(ports[0]), ended: make(chan struct{})}
 	m.cmd = exec.Command(o.manager, //nolint:noctx // close ends it, gently
 		"--kubeconfig="+kubeconfig, "--lease-bind-address="+local(ports[0]),
-		"--metrics-bind-address="+local(ports[1]), "--health-probe-bind-address="+local(ports[2]))
+		"--metrics-bind-address="+local(ports[1]), "--health-probe-bind-address="+local(ports[2]),
+		"--engine-special-addresses=Allow", "--engine-networks=127.0.0.0/8")
 	m.cmd.Stdout, m.cmd.Stderr = log, log
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := m.cmd.Start(); err != nil {
