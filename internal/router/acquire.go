@@ -183,6 +183,7 @@ func (s *state) place(r *Request, now instant) (Grant, error) {
 		v.published = s.publications // the turn boundary at which Reset may move it has passed
 	}
 	l := &lease{id: r.ID, who: r.identity(), rid: s.newRID(), session: v, version: s.versionAt(home), term: s.term, place: -1}
+	s.spans(v, l)
 	s.enter(l, home, now)
 	s.totals.Grants++
 	return s.grant(l), nil

@@ -29,6 +29,7 @@ func (s *state) adopt(c *Claim, now instant) (*lease, error) {
 	if c.Version != "" && b.version() != "" && c.Version != b.version() {
 		l.span = spanMixed
 	}
+	s.spans(l.session, l)
 	b.estimate = max(0, b.estimate-c.Executions) // it is known now, no longer guessed
 	s.enter(l, b, now)
 	if b.process == processEnded {

@@ -65,8 +65,8 @@ func (s *state) takeBack(l *lease, now instant) {
 // outstanding changes a backend's count and its mirror.
 func (s *state) outstanding(b *backend, by int64) {
 	b.outstanding += by
-	if b.outstanding == 0 && (b.retired || b.Drain != NotDraining || s.leasing == LeasingHeld) {
-		s.changed = true // a drain, a hold, or the wait for a retired incarnation may have ended
+	if b.outstanding == 0 && (b.retired || b.Drain != NotDraining || b.Engine != EngineRunning || s.leasing == LeasingHeld) {
+		s.changed = true // a drain, a hold, a rollout, or the wait for a retired incarnation may have ended
 	}
 	if b.slot >= 0 {
 		s.loads[b.slot].outstanding = b.outstanding + b.estimate

@@ -93,3 +93,50 @@ func TestNewSessionsPreferUpdatedBackendsThatHaveRoom(t *testing.T) {
 		t.Errorf("%v, want b filled first and the rest on a", got)
 	}
 }
+
+func TestAPinnedSessionThatOutlivesItsVersionSaysMixed(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy router.VersionPolicy
+		want   bool
+	}{"pinned": {router.VersionPinned, true}, "not pinned": {router.VersionLatest, false}} {
+		t.Run(name, func(t *testing.T) {
+			p := routertest.New(t, routertest.Backends("a"))
+			p.Change(func(f *router.Fleet) { f.Published, f.Senders[0].Versions = "v1", c.policy })
+			see := func(v router.Version) {
+				p.See(router.Observation{Incarnation: "a/1", Health: router.Healthy, Version: v})
+			}
+			see("v1")
+			for _, id := range []router.RequestID{"r1", "r2"} {
+				if e := p.Release(p.Acquire(id, "s"), router.Succeeded); e.Mixed {
+					t.Errorf("%s says mixed on the version that its session began on", id)
+				}
+			}
+			p.Change(func(f *router.Fleet) { f.Published = "v2" })
+			see("v2")
+			for _, id := range []router.RequestID{"r3", "r4"} {
+				if e := p.Release(p.Acquire(id, "s"), router.Succeeded); e.Mixed != c.want {
+					t.Errorf("%s says mixed: %v, want %v", id, e.Mixed, c.want)
+				}
+			}
+			if e := p.Release(p.Acquire("r5", "new"), router.Succeeded); e.Mixed {
+				t.Error("a session that began on the new version says mixed")
+			}
+		})
+	}
+}
+
+func TestAnEngineThatIsClearedWakesWhoeverUpdatesIt(t *testing.T) {
+	p := routertest.New(t, routertest.Backends("a"))
+	g := p.Acquire("r", "s")
+	p.SetMember("a", func(m *router.Member) { m.Engine = router.EnginePaused })
+	select {
+	case <-p.Table.Changes():
+	default:
+	}
+	p.Release(g, router.Aborted)
+	select {
+	case <-p.Table.Changes():
+	default:
+		t.Error("nobody is told that nothing is counted on the paused engine any more")
+	}
+}

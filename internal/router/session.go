@@ -21,6 +21,8 @@ type session struct {
 	// grants counts the leases that somebody has seen, so that one taken back leaves no session.
 	grants   int32
 	standing standing
+	// began is the version that a session of a pinned sender began on; empty for others.
+	began Version
 	// movedAt is when the home was last chosen.
 	movedAt instant
 }

@@ -111,6 +111,9 @@ func (w *world) endSession() {
 	v := w.tab.state.sessions[id]
 	sender := choose(w, "by", []SenderName{"train", "eval"})
 	err := w.tab.EndSession(id, sender, w.now)
+	if w.lapsed(err) {
+		return
+	}
 	if foreign := v != nil && v.sender != sender; foreign != (err != nil) {
 		w.t.Fatalf("ending %s as %s: %v", id, sender, err)
 	}
