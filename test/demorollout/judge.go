@@ -47,6 +47,7 @@ func (p *piece) show(engines []execlog.Record) (err error) {
 		return nil // the run broke off
 	}
 	line := rollouts.Read(p.history.All(), p.from, p.to, p.done)
+	line.Starts = startsIn(engines)
 	fmt.Println()
 	if err := line.Print(os.Stdout, p.options.columns); err != nil {
 		return err
@@ -64,13 +65,9 @@ func (p *piece) show(engines []execlog.Record) (err error) {
 
 // showFigures says for each change how long nothing began, and what ran on which version.
 func (p *piece) showFigures(engines []execlog.Record) {
-	var starts []time.Time
-	ended := map[string]int{}
+	starts, ended := startsIn(engines), map[string]int{}
 	for i := range engines {
-		switch r := &engines[i]; r.Event {
-		case execlog.Start:
-			starts = append(starts, r.Time)
-		case execlog.Finish:
+		if r := &engines[i]; r.Event == execlog.Finish {
 			ended[r.WeightVersion]++
 		}
 	}
@@ -89,6 +86,16 @@ func (p *piece) showFigures(engines []execlog.Record) {
 	for _, v := range slices.Sorted(maps.Keys(granted)) {
 		p.say(fmt.Sprintf("%s: %d turns granted, %d of them say mixed; %d executions ended on it", v, granted[v], mixed[v], ended[v]))
 	}
+}
+
+func startsIn(engines []execlog.Record) []time.Time {
+	var starts []time.Time
+	for i := range engines {
+		if engines[i].Event == execlog.Start {
+			starts = append(starts, engines[i].Time)
+		}
+	}
+	return starts
 }
 
 func (p *piece) heardTurns() []turn {

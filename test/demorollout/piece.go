@@ -133,6 +133,9 @@ func (p *piece) change(ctx context.Context) error {
 		return err
 	}
 	p.from = time.Now()
+	if err := p.player.AwaitDone(ctx, 2*between); err != nil {
+		return err
+	}
 	for _, c := range changes() {
 		p.say(fmt.Sprintf("spec.weights: version %s by %s", c.Version, c.Strategy))
 		done, err := rollouts.Make(ctx, p.system, c)

@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -15,9 +16,12 @@ const (
 	laneHeight   = 26
 	barHeight    = 18
 	headHeight   = 64
+	startsHeight = 44
 	footHeight   = 58
-	rightMargin  = 20
-	ticks        = 10
+	rightMargin  = 24
+	mostTicks    = 12
+	// startsColumns is into how many parts the time is divided to show how much began.
+	startsColumns = 240
 )
 
 // shades are the colours of versions that are served; they repeat.
@@ -35,11 +39,12 @@ var legend = []string{"Draining", "Pausing", "Updating", "Verifying", "Continuin
 // Draw writes a timeline as SVG.
 func (t Timeline) Draw(out io.Writer, title string) error {
 	var b strings.Builder
-	height := headHeight + laneHeight*len(t.Lanes) + footHeight
+	bottom := headHeight + laneHeight*len(t.Lanes) + startsHeight
+	height := bottom + footHeight
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n",
 		drawingWidth, height, drawingWidth, height)
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="white"/><text x="%d" y="20" font-size="15">%s</text>`+"\n", nameWidth, escape(title))
-	t.drawScale(&b, height-footHeight)
+	t.drawScale(&b, bottom)
 	versions := t.versions()
 	for i, lane := range t.Lanes {
 		y := headHeight + i*laneHeight
@@ -48,8 +53,9 @@ func (t Timeline) Draw(out io.Writer, title string) error {
 			t.drawSpan(&b, s, y, versions)
 		}
 	}
-	t.drawMarks(&b, height-footHeight)
-	drawLegend(&b, height-18, versions)
+	t.drawStarts(&b, bottom)
+	t.drawMarks(&b, bottom)
+	t.drawLegend(&b, height-18, versions)
 	b.WriteString("</svg>\n")
 	_, err := io.WriteString(out, b.String())
 	return err
@@ -78,11 +84,32 @@ func (t Timeline) drawSpan(b *strings.Builder, s Span, y int, versions []string)
 		from, y, max(1, to-from), barHeight, colour, escape(s.State), escape(s.Version), s.To.Sub(s.From).Seconds())
 }
 
+// drawScale draws a line at every second, or at as many as there is room for.
 func (t Timeline) drawScale(b *strings.Builder, bottom int) {
-	for i := range ticks + 1 {
-		at := t.From.Add(t.To.Sub(t.From) * time.Duration(i) / ticks)
-		fmt.Fprintf(b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="#e5e5e5"/><text x="%.1f" y="%d" text-anchor="middle" fill="#666">%.1f s</text>`+"\n",
-			t.x(at), headHeight-6, t.x(at), bottom, t.x(at), bottom+14, at.Sub(t.From).Seconds())
+	every := time.Second
+	for t.To.Sub(t.From)/every > mostTicks {
+		every += time.Second
+	}
+	for d := time.Duration(0); d <= t.To.Sub(t.From); d += every {
+		x := t.x(t.From.Add(d))
+		fmt.Fprintf(b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="#e5e5e5"/><text x="%.1f" y="%d" text-anchor="middle" fill="#666">%.0f s</text>`+"\n",
+			x, headHeight-6, x, bottom, x, bottom+16, d.Seconds())
+	}
+}
+
+// drawStarts shows how much began when: where there is nothing, nobody was granted anything.
+func (t Timeline) drawStarts(b *strings.Builder, bottom int) {
+	counts := t.slices(startsColumns)
+	most := max(1, slices.Max(counts))
+	width := float64(drawingWidth-nameWidth-rightMargin) / startsColumns
+	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end">begun</text>`+"\n", nameWidth-8, bottom-6)
+	for i, n := range counts {
+		if n == 0 {
+			continue
+		}
+		tall := max(1, (startsHeight-10)*n/most)
+		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="#525252"><title>%d begun</title></rect>`+"\n",
+			nameWidth+float64(i)*width, bottom-tall, width, tall, n)
 	}
 }
 
@@ -96,7 +123,8 @@ func (t Timeline) drawMarks(b *strings.Builder, bottom int) {
 	}
 }
 
-func drawLegend(b *strings.Builder, y int, versions []string) {
+// drawLegend explains the colours that are there.
+func (t Timeline) drawLegend(b *strings.Builder, y int, versions []string) {
 	x := nameWidth
 	entry := func(colour, text string) {
 		fmt.Fprintf(b, `<rect x="%d" y="%d" width="12" height="12" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n", x, y-10, colour, x+16, y, escape(text))
@@ -106,8 +134,16 @@ func drawLegend(b *strings.Builder, y int, versions []string) {
 		entry(shades[i%len(shades)], "serves "+v)
 	}
 	for _, state := range legend {
-		entry(colours[state], strings.ToLower(state))
+		if t.shows(state) {
+			entry(colours[state], strings.ToLower(state))
+		}
 	}
+}
+
+func (t Timeline) shows(state string) bool {
+	return slices.ContainsFunc(t.Lanes, func(l Lane) bool {
+		return slices.ContainsFunc(l.Spans, func(s Span) bool { return s.State == state })
+	})
 }
 
 func escape(text string) string {

@@ -1,7 +1,6 @@
 package rollouts
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -28,6 +27,20 @@ type Timeline struct {
 	Lanes    []Lane
 	// Marks are the changes that were asked for.
 	Marks []Done
+	// Starts are when an execution began, on whatever backend.
+	Starts []time.Time
+}
+
+// slices divides the timeline into n parts and counts the starts in each.
+func (t Timeline) slices(n int) []int {
+	counts := make([]int, n)
+	for _, at := range t.Starts {
+		i := int(int64(n) * int64(at.Sub(t.From)) / int64(t.To.Sub(t.From)))
+		if i >= 0 && i < n {
+			counts[i]++
+		}
+	}
+	return counts
 }
 
 // Read makes a timeline of what was heard of a pool. The state that a backend was in before the first
@@ -92,7 +105,7 @@ func Longest(moments []time.Time, from, to time.Time) (gap time.Duration, begun 
 		if moments[i].Before(from) || moments[i-1].After(to) {
 			continue
 		}
-		if d := moments[i].Sub(moments[i-1]); cmp.Compare(d, gap) > 0 {
+		if d := moments[i].Sub(moments[i-1]); d > gap {
 			gap, begun = d, moments[i-1]
 		}
 	}
