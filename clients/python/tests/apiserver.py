@@ -57,6 +57,11 @@ class APIServer:
         if unknown := set(body["spec"]) - self.spec_fields:
             if query.get("fieldValidation") == "Strict":
                 return refusal(400, "BadRequest", f"strict decoding error: unknown field spec.{unknown.pop()}")
+        with self.lock:
+            spec, weights = self.object["spec"], body["spec"].get("weights") or {}
+            changed = weights and weights["version"] != (spec.get("weights") or {}).get("version")
+            if changed and weights.get("epoch", 1) != spec["epoch"]:
+                return refusal(422, "Invalid", "spec.weights.epoch must be spec.epoch where version is changed")
         if "dryRun" in query:
             return 200, self.object
         self.before_write()

@@ -38,10 +38,15 @@ async def live() -> dict[str, Any]:
 
 
 def update(
-    server: APIServer, version: str = "step-42", senders: tuple[str, ...] = ("train",), within: float | None = 60.0, take_over: bool = False
+    server: APIServer,
+    version: str = "step-42",
+    senders: tuple[str, ...] = ("train",),
+    within: float | None = 60.0,
+    take_over: bool = False,
+    epoch: int = 0,
 ) -> AbstractAsyncContextManager[WeightsUpdate]:
     kube = KubeConfig(server.url, token=server.token)
-    return weights_update(kube, POOL, version, senders, Bounds(within, within), take_over, live)
+    return weights_update(kube, POOL, version, senders, Bounds(within, within), take_over, live, epoch)
 
 
 def test_update_fences_then_publishes_then_opens(server: APIServer) -> None:
@@ -53,7 +58,7 @@ def test_update_fences_then_publishes_then_opens(server: APIServer) -> None:
             assert "weights" not in server.object["spec"]
             assert server.annotations()[UNDER_WAY].startswith("step-42 ")
         assert server.sender("train")["access"] == "Open"
-        assert server.object["spec"]["weights"] == {"version": "step-42", "source": "External"}
+        assert server.object["spec"]["weights"] == {"version": "step-42", "epoch": 1, "source": "External"}
         assert server.annotations() == {}
 
     asyncio.run(story())
@@ -187,6 +192,23 @@ def test_resource_without_weights_is_refused_before_the_fence() -> None:
         with pytest.raises(UpdateError, match="cannot publish weights"):
             asyncio.run(story(server))
         assert server.writes == []
+
+
+def test_trainer_of_an_older_epoch_is_refused_before_the_fence(server: APIServer) -> None:
+    server.object["spec"]["epoch"] = 2
+
+    async def story() -> None:
+        with pytest.raises(UpdateError, match="epoch"):
+            async with update(server, epoch=1):
+                raise AssertionError("an update of epoch 1 began in epoch 2")
+        assert server.writes == []
+        async with update(server, epoch=2):
+            pass
+        async with update(server, "step-43"):
+            pass
+        assert server.object["spec"]["weights"]["epoch"] == 2
+
+    asyncio.run(story())
 
 
 def test_unknown_sender_is_refused(server: APIServer) -> None:

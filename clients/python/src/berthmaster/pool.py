@@ -84,6 +84,7 @@ class Pool:
         fence_timeout: float | None = None,
         publish_timeout: float | None = 600.0,
         take_over: bool = False,
+        epoch: int | None = None,
     ) -> AbstractAsyncContextManager[WeightsUpdate]:
         """Fences the named senders, waits until nothing of theirs runs, hands out the engines, and on
         leaving publishes the version and opens the senders again:
@@ -94,7 +95,8 @@ class Pool:
         Kubernetes API, as ``kube`` says; None: as the service account or the kubeconfig does. The times
         bound, in seconds, how long the fence and the publishing may take; None: as long as it takes.
         ``take_over`` says that an update of another version that seems to be under way is nobody's any
-        more."""
+        more. ``epoch`` is the pool's as this trainer knows it; None: the client's own, 0: the one that the pool
+        has when the update begins. Once the pool's is another, the update is refused."""
         from .kube import KubeConfig
         from .weights import Bounds, PoolName, weights_update
 
@@ -103,4 +105,7 @@ class Pool:
             raise ConfigError("base_url", "does not name the pool's namespace and name")
         name = PoolName(parts[-3], parts[-1])
         bounds = Bounds(fence_timeout, publish_timeout)
-        return weights_update(kube or KubeConfig.find(), name, version, tuple(senders), bounds, take_over, self.live)
+        return weights_update(
+            kube or KubeConfig.find(), name, version, tuple(senders), bounds, take_over, self.live,
+            self.config.epoch if epoch is None else epoch,
+        )

@@ -1,8 +1,8 @@
 """Updates of weights: fence, push, publish, open.
 
-The resource's fields are those of the design of inferencepools.inference.berthmaster.io: ``spec.senders``,
-``spec.weights`` and their counterparts in the status. Against a cluster whose resource definition has no
-``spec.weights`` an update is refused before anything is fenced.
+The fields are ``spec.senders`` and ``spec.weights`` of inferencepools.inference.berthmaster.io and their
+counterparts in the status. A cluster whose resource definition has no ``spec.weights``, and a pool of a later
+epoch than the trainer's, refuse an update before anything is fenced.
 """
 
 from __future__ import annotations
@@ -72,10 +72,11 @@ async def weights_update(
     bounds: Bounds,
     take_over: bool,
     live: Callable[[], Awaitable[Mapping[str, Any]]],
+    epoch: int = 0,
 ) -> AsyncIterator[WeightsUpdate]:
     """See Pool.weights_update, which names the pool and knows its live state."""
     async with KubeAPI(kube) as api:
-        update = _Update(api, pool, version, senders)
+        update = _Update(api, pool, version, senders, epoch)
         await update.begin(take_over)
         try:
             await update.fenced(bounds.fence)
@@ -95,11 +96,12 @@ class _Update:
     """The steps of one update, each an apply of everything that its field manager owns by then: what an
     owner does not apply again is removed."""
 
-    def __init__(self, api: KubeAPI, pool: PoolName, version: str, senders: tuple[str, ...]) -> None:
+    def __init__(self, api: KubeAPI, pool: PoolName, version: str, senders: tuple[str, ...], epoch: int) -> None:
         self._api = api
         self._pool = pool
         self._version = version
         self._senders = senders
+        self._epoch = epoch
         self._mark = f"{version} {uuid.uuid4()}"
         self._others: dict[str, str] = {}
         """The access of senders that earlier updates fenced or opened, by name."""
@@ -118,7 +120,8 @@ class _Update:
         }
 
     def _new_weights(self) -> dict[str, Any]:
-        return {"version": self._version, "source": "External"}
+        # The epoch that this trainer knows of: one that was replaced meanwhile is refused.
+        return {"version": self._version, "epoch": self._epoch, "source": "External"}
 
     async def begin(self, take_over: bool) -> None:
         """Fences, unless somebody else's update is under way."""
@@ -139,6 +142,7 @@ class _Update:
 
     def _learn(self, seen: Mapping[str, Any], take_over: bool) -> None:
         spec = seen.get("spec") or {}
+        self._epoch = self._epoch or int(spec.get("epoch") or 1)
         access = {sender["name"]: sender.get("access") or "Open" for sender in spec.get("senders") or []}
         if missing := [name for name in self._senders if name not in access]:
             raise UpdateError(f"the pool has no sender {', '.join(missing)}")
@@ -149,7 +153,7 @@ class _Update:
             raise UpdateError(f"another update is under way: {mark}; take_over says that nobody makes it any more")
         self._others = {name: access[name] for name in _owned_senders(seen) if name in access}
         weights = spec.get("weights") or {}
-        self._weights = {name: weights[name] for name in ("version", "source") if name in weights}
+        self._weights = {name: weights[name] for name in ("version", "epoch", "source") if name in weights}
 
     async def _refuse_unless_possible(self) -> None:
         """Tries what will be published, without doing it: a resource without weights refuses."""
