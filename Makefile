@@ -200,6 +200,7 @@ chaos: build $(control-plane) ## Managers killed, stopped and cut off under traf
 	go build -o bin/chaos ./test/chaos
 	bin/chaos -bin bin -assets "$(KUBEBUILDER_ASSETS)" -alone
 	bin/chaos -bin bin -assets "$(KUBEBUILDER_ASSETS)" -rounds "$(or $(ROUNDS),100)"
+	bin/chaos -bin bin -assets "$(KUBEBUILDER_ASSETS)" -only "in a roll" -rounds 3
 
 .PHONY: proxy-clients
 proxy-clients: ## The official OpenAI packages for Python and Node, and curl, through the proxy.

@@ -37,6 +37,7 @@ func main() {
 	flag.StringVar(&c.Work, "work", filepath.Join(".cache", "chaos"), "folder for logs and state")
 	flag.Parse()
 	c.Engines, c.FirstAddress, c.Speed, c.Replicas = engines, netip.MustParseAddr("127.0.0.61"), speed, 2
+	c.EngineFlags = []string{"--update-time", loading}
 	c.Say = func(line string) { fmt.Println(line) }
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -34,6 +34,8 @@ type chaos struct {
 	// player is the traffic of this round, and played all sessions so far.
 	player *traffic.Player
 	played []traffic.Played
+	// versions counts the versions of the weights that were asked for.
+	versions int
 	// asked counts the calls of our own, and unused are leases that they were given.
 	asked  atomic.Int64
 	unused [][]byte

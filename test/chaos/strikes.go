@@ -38,6 +38,9 @@ func kinds() []kind {
 		{"the API server took 2 s for each answer and the leader was killed", anotherLeads, (*chaos).slow},
 		{"nobody reached the API server", anyoneLeads, (*chaos).outage},
 		{"two managers started at once, for the first time", anyoneLeads, nil},
+		{"the leader was killed in a rollout all at once", anotherLeads, inRollout("AllAtOnce")},
+		{"the leader was killed in a rolling rollout", anotherLeads, inRollout("Rolling")},
+		{"the leader was killed in a rollout in place", anotherLeads, inRollout("InPlace")},
 	}
 }
 

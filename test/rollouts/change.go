@@ -28,11 +28,7 @@ type Done struct {
 // Make asks for a change and waits until the pool has converged on it.
 func Make(ctx context.Context, system *local.System, c Change) (Done, error) {
 	done := Done{Change: c, Begun: time.Now()}
-	weights := fmt.Sprintf("version: %q, epoch: 1, source: Disk, path: /weights/%s, strategy: %s", c.Version, c.Version, c.Strategy)
-	if c.More != "" {
-		weights += ", " + c.More
-	}
-	if err := system.SetWeights(ctx, weights); err != nil {
+	if err := Ask(ctx, system, c); err != nil {
 		return done, err
 	}
 	if err := system.Until(ctx, c.Version+" to be published and on every backend", Converged(c.Version)); err != nil {
@@ -40,6 +36,15 @@ func Make(ctx context.Context, system *local.System, c Change) (Done, error) {
 	}
 	done.Ended = time.Now()
 	return done, nil
+}
+
+// Ask asks for a change.
+func Ask(ctx context.Context, system *local.System, c Change) error {
+	weights := fmt.Sprintf("version: %q, epoch: 1, source: Disk, path: /weights/%s, strategy: %s", c.Version, c.Version, c.Strategy)
+	if c.More != "" {
+		weights += ", " + c.More
+	}
+	return system.SetWeights(ctx, weights)
 }
 
 // Converged is a look at a pool that serves one version everywhere.
