@@ -17,6 +17,7 @@ func upgrades(h *house) {
 		Expect(earlier).NotTo(BeEmpty(), "EARLIER names the folder with the earlier version's manifests")
 		before := s.must(ctx, "get -n rl "+poolResource+" "+poolName+" -o jsonpath={.metadata.uid}")
 		now := s.definition(ctx)
+		s.sandbox(ctx, "load", filepath.Join(earlier, "manager.tar"))
 		s.rollOut(ctx, filepath.Join(earlier, "install.yaml"))
 		Expect(s.definition(ctx)).NotTo(Equal(now), "the earlier version has the same resource definition")
 		s.goesOn(ctx, 40)
