@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -131,17 +132,23 @@ func (h *house) managers(ctx context.Context) map[string]corev1.Pod {
 	return h.pods(ctx, operatorNamespace, "app.kubernetes.io/name", "berthmaster")
 }
 
-// leader is the pod that holds the operator's Lease, which names it before the first "_".
-func (h *house) leader(ctx context.Context) (string, error) {
+// holder is the identity that holds the operator's Lease: pod, address and life.
+func (h *house) holder(ctx context.Context) (string, error) {
 	var lease coordinationv1.Lease
 	if err := h.kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: "berthmaster-manager"}, &lease); err != nil {
 		return "", err
 	}
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
-		return "", fmt.Errorf("nobody leads")
+		return "", errors.New("nobody leads")
 	}
-	name, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
-	return name, nil
+	return *lease.Spec.HolderIdentity, nil
+}
+
+// leader is the pod that leads.
+func (h *house) leader(ctx context.Context) (string, error) {
+	holder, err := h.holder(ctx)
+	pod, _, _ := strings.Cut(holder, "_")
+	return pod, err
 }
 
 // events are what was recorded about objects of a namespace, as "reason note".
