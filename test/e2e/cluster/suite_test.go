@@ -67,6 +67,7 @@ var _ = Describe("a user with a cluster", Ordered, ContinueOnFailure, func() {
 	installs(h)
 	leases(h)
 	changesEngines(h)
+	pauses(h)
 	losesEngines(h)
 	losesTheOperator(h)
 	upgrades(h)
