@@ -11,6 +11,7 @@ import (
 // losesTheOperator is what happens to the operator itself. Generations go on; grants wait.
 func losesTheOperator(h *house) {
 	h.tell("loses the leader, and is granted leases again under another term", func(ctx context.Context, s *scene) {
+		s.leavesAny(ctx)
 		before, err := s.holder(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		pool, err := s.pool(ctx)
@@ -29,6 +30,7 @@ func losesTheOperator(h *house) {
 	})
 
 	h.tell("has no API server for a minute: what runs goes on, nothing restarts, and leases are granted again", func(ctx context.Context, s *scene) {
+		s.leavesAny(ctx)
 		before := s.managers(ctx)
 		s.sandbox(ctx, "stop", "kube-apiserver")
 		// The engines are asked by the operator and by clients, not by the API server.
@@ -54,6 +56,10 @@ func losesTheOperator(h *house) {
 		s.untilAllServe(ctx, engines)
 	})
 }
+
+// leavesAny lets sessions leave any backend: a leader that is new has not heard of every engine when the
+// first call comes, and sends its session to one of which it has.
+func (s *scene) leavesAny(ctx context.Context) { s.leaves(names(s.enginePods(ctx))...) }
 
 // said counts the events of a reason about the pool.
 func (s *scene) said(reason string) func(context.Context) (int, error) {

@@ -15,6 +15,7 @@ func upgrades(h *house) {
 	h.tell("goes back to an earlier version of the operator and forward again, and keeps the pool", func(ctx context.Context, s *scene) {
 		earlier := os.Getenv("EARLIER")
 		Expect(earlier).NotTo(BeEmpty(), "EARLIER names the folder with the earlier version's manifests")
+		s.leavesAny(ctx)
 		before := s.must(ctx, "get -n rl "+poolResource+" "+poolName+" -o jsonpath={.metadata.uid}")
 		now := s.definition(ctx)
 		s.sandbox(ctx, "load", filepath.Join(earlier, "manager.tar"))
