@@ -11,27 +11,41 @@ import time
 import urllib.error
 import urllib.request
 
-URL = "http://127.0.0.1:" + os.environ.get("ENGINE_PORT", "30000") + "/v1/loads?include=all"
+SERVER = "http://127.0.0.1:" + os.environ.get("ENGINE_PORT", "30000")
 QUIET = float(os.environ.get("QUIET_SECONDS", "30"))
 KEY = os.environ.get("SGLANG_API_KEY", "")
 
 
-def busy():
-    """Whether anything runs or waits, on any data-parallel rank; what cannot be read counts as busy."""
-    request = urllib.request.Request(URL, headers={"Authorization": "Bearer " + KEY} if KEY else {})
+def ask(path):
+    request = urllib.request.Request(SERVER + path, headers={"Authorization": "Bearer " + KEY} if KEY else {})
+    with urllib.request.urlopen(request, timeout=5) as reply:
+        return json.load(reply)
+
+
+def requests():
+    """How many requests run, wait or are put off, on all data-parallel ranks."""
     try:
-        with urllib.request.urlopen(request, timeout=5) as reply:
-            ranks = json.load(reply)["loads"]
+        ranks = ask("/v1/loads?include=all")["loads"]
+    except urllib.error.HTTPError as error:
+        if error.code != 404:
+            raise
+        return sum(rank["num_reqs"] for rank in ask("/get_load"))  # an older SGLang
+    return sum(
+        rank["num_running_reqs"] + rank["num_waiting_reqs"]
+        + sum(rank.get("queues", {}).get(queue) or 0 for queue in ("paused", "retracted"))
+        for rank in ranks
+    )
+
+
+def busy():
+    """Whether anything may run; what cannot be read counts as busy."""
+    try:
+        return requests() > 0
     except urllib.error.URLError as error:
         # Nobody listens: the server has ended, and nothing is left to wait for.
         return not isinstance(error.reason, ConnectionRefusedError)
     except (OSError, ValueError, KeyError):
         return True
-    return any(
-        rank.get("num_running_reqs", 0) + rank.get("num_waiting_reqs", 0)
-        + sum(rank.get("queues", {}).get(queue, 0) or 0 for queue in ("paused", "retracted"))
-        for rank in ranks
-    )
 
 
 quiet_since = time.monotonic()
