@@ -70,6 +70,7 @@ var _ = Describe("a user with a cluster", Ordered, ContinueOnFailure, func() {
 	pauses(h)
 	losesEngines(h)
 	losesTheOperator(h)
+	updatesWeights(h)
 	upgrades(h)
 	uninstalls(h)
 })
