@@ -195,6 +195,10 @@ soak: ## A million leases under bad weather, then a list of abuses.
 	go run ./test/soak
 	go run ./test/soak -abuse
 
+.PHONY: model
+model: ## Every interleaving of two managers, two clients and two backends: some minutes, 2 GiB.
+	go test -count=1 -timeout 60m -v ./test/model -run TestAllOfItTogether -whole
+
 .PHONY: chaos
 chaos: build $(control-plane) ## Managers killed, stopped and cut off under traffic, ROUNDS=100 times.
 	go build -o bin/chaos ./test/chaos

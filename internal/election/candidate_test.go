@@ -95,6 +95,7 @@ type authority struct {
 	mu    sync.Mutex
 	reign int64
 	until time.Time
+	clock func() time.Time // the replica's
 }
 
 func (a *authority) LeadUntil(reign int64, until time.Time) {
@@ -111,7 +112,7 @@ func (a *authority) told() (int64, time.Time) {
 
 func (a *authority) holds() bool {
 	_, until := a.told()
-	return time.Now().Before(until)
+	return a.clock().Before(until)
 }
 
 // replica is one candidate of a test.
@@ -130,11 +131,17 @@ const (
 
 func stand(t *testing.T, s *store, name string) *replica {
 	t.Helper()
-	r := &replica{lock: &lock{store: s, identity: election.Identity{Name: name, Address: "127.0.0.1:1", Life: "x"}.String()}, authority: &authority{}}
+	return standBy(t, s, name, time.Now)
+}
+
+// standBy is stand by a clock of the replica's own.
+func standBy(t *testing.T, s *store, name string, clock func() time.Time) *replica {
+	t.Helper()
+	r := &replica{lock: &lock{store: s, identity: election.Identity{Name: name, Address: "127.0.0.1:1", Life: "x"}.String()}, authority: &authority{clock: clock}}
 	var err error
 	r.Candidate, err = election.New(election.Config{
 		Lock: r.lock, LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
-		Authority: r.authority, Clock: time.Now,
+		Authority: r.authority, Clock: clock,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -163,6 +163,12 @@ func (s *state) observe(o *Observation, now instant) {
 		return
 	}
 	last := b.seen
+	seen := *o
+	if o.Seq <= b.stale {
+		seen.Version = last.Version
+	}
+	o = &seen
+	b.reload(o.Version)
 	b.seen = *o
 	if o.Health != Healthy {
 		b.outage = o.Seq

@@ -30,6 +30,8 @@ type backend struct {
 	seen Observation
 	// outage is the Seq of the last observation that found the engine wanting.
 	outage uint64
+	// stale is the latest observation that may have read the version before a reload.
+	stale uint64
 	// reported is the last version that the engine gave, outages notwithstanding.
 	reported   Version
 	capacity   int64

@@ -88,6 +88,25 @@ func (t *Table) Anyone(turn uint64) (BackendName, string, error) {
 	return b.Name, b.URL, nil
 }
 
+// Reloaded takes the word of somebody who had an engine load weights: it runs version v from now on,
+// and every lease there has lived across the change. Empty: what it runs is not known until the
+// prober has read it anew. A probe that is under way may have read the version of before; what it
+// says of that is not believed.
+func (t *Table) Reloaded(inc Incarnation, v Version, now time.Time) {
+	s, at := t.enter(now)
+	defer t.leave(at)
+	s.advance(at)
+	b := s.backends[inc]
+	if b == nil {
+		return
+	}
+	b.reload(v)
+	b.seen.Version, b.stale = v, b.seen.Seq+1
+	s.changed, s.unsettled, s.freed = true, true, true
+	s.refresh(b)
+	s.reviewSettling(at)
+}
+
 // ConnectionRefused takes the word of somebody who could not connect to an incarnation: it gets no
 // leases until the prober's next observation, and its version has to be read anew (R9). What is
 // counted there stays counted, since a refused connection proves nothing.

@@ -2,8 +2,8 @@
 // share, so that a token outlives the process that made it.
 //
 // The Secret is made on first start; whoever comes second uses what the first has made. Its keys
-// are current and previous. To rotate, move current to previous and write a new current:
-// replicas look every minute, tokens of both keys are taken meanwhile, and previous may go once the
-// last lease made under it has ended. A replica that does not have the new key yet refuses tokens
-// under it, so write it as previous for two minutes before it becomes current.
+// are current and previous; tokens of both are taken, and made under current. Replicas look every
+// minute. To rotate, write the new key as previous, since a replica that does not have it yet
+// refuses its tokens; after two minutes swap the two; and remove the old one once the last lease
+// made under it has ended.
 package tokenkey

@@ -187,10 +187,10 @@ func (x exploration) acquire(s leases, c, m int, add adder) {
 		return
 	}
 	free := s.free()
-	if free >= x.bounds.Grants || free == 0 && c > 0 {
-		return // the first grant is that of client 0, on backend 0: whichever it is, call it so
+	if free >= x.bounds.Grants {
+		return
 	}
-	for b := range uint8(min(backends, free+1)) {
+	for b := range uint8(backends) {
 		next := s
 		next.grants[free] = grant{made: true, client: uint8(c), attempt: me.attempt, backend: b, term: man.term, open: true}
 		next.managers[m].records[c][me.attempt] = record{phaseActive, uint8(free)}

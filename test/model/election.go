@@ -1,7 +1,5 @@
 package model
 
-import "fmt"
-
 // The election's times, in ticks. What matters is their order: a renewal is believed for less
 // than others wait.
 const (
@@ -79,7 +77,7 @@ type election struct {
 
 // ExploreElection explores the first part.
 func ExploreElection(fault ElectionFault) Found {
-	return Explore(election{renewed: leaseDuration + skew}, fault.steps, fault.check)
+	return Explore(election{renewed: leaseDuration + skew}, World[election]{Steps: fault.steps, Check: fault.check})
 }
 
 func (f ElectionFault) check(s election) string {
@@ -90,7 +88,7 @@ func (f ElectionFault) check(s election) string {
 }
 
 func (f ElectionFault) steps(s election) []Step[election] {
-	out := []Step[election]{{Name: "a tick passes", To: s.tick()}}
+	out := []Step[election]{{Format: "a tick passes", To: s.tick()}}
 	for i := range s.electors {
 		for _, step := range []struct {
 			name string
@@ -103,7 +101,7 @@ func (f ElectionFault) steps(s election) []Step[election] {
 			{"hears no answer", f.miss},
 		} {
 			if to, can := step.take(s, i); can {
-				out = append(out, Step[election]{Name: fmt.Sprintf("manager %d %s", i, step.name), To: to})
+				out = append(out, Step[election]{Format: "manager %d %s", Of: []any{i, step.name}, To: to})
 			}
 		}
 	}

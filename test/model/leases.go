@@ -1,6 +1,6 @@
 package model
 
-import "fmt"
+import "hash/maphash"
 
 const (
 	managers = 2
@@ -124,7 +124,7 @@ type exploration struct {
 // ExploreLeases explores the second part.
 func ExploreLeases(fault LeaseFault, bounds Bounds) Found {
 	x := exploration{fault, bounds}
-	return Explore(leases{}, x.steps, x.check)
+	return Explore(leases{}, World[leases]{Steps: x.steps, Check: x.check, Key: func(seed maphash.Seed, s leases) uint64 { return s.key(seed) }})
 }
 
 // check: a backend that the manager in charge takes for empty is empty, and stays so.
@@ -170,7 +170,7 @@ func (s leases) mayRun(b uint8) bool {
 func (x exploration) steps(s leases) []Step[leases] {
 	var out []Step[leases]
 	add := func(broken, format string, of []any, to leases) {
-		out = append(out, Step[leases]{Name: fmt.Sprintf(format, of...), To: to, Broken: broken})
+		out = append(out, Step[leases]{Format: format, Of: of, To: to, Broken: broken})
 	}
 	x.managerSteps(s, add)
 	for c := range x.bounds.Clients {
@@ -194,7 +194,7 @@ func (x exploration) managerSteps(s leases, add adder) {
 		add("", "authority ends", nil, next)
 	}
 	for i := range s.managers {
-		if s.authority == 0 && (i == 0 || s != (leases{})) { // the first is called 0, whoever it is
+		if s.authority == 0 {
 			next := s
 			next.authority = uint8(i + 1)
 			next.managers[i].confirmed = x.fault == ResumesUnseen

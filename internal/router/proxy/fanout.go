@@ -40,6 +40,8 @@ type order struct {
 	body   *spool
 	offset int64
 	at     []span // empty: it has none
+	// version is the weights' version that engines have once they have done it; empty: it says none.
+	version router.Version
 }
 
 // Enter looks at the top only.
@@ -50,8 +52,11 @@ func (o *order) Enter(p *jsonscan.Path) jsonscan.Interest {
 	return jsonscan.Skip
 }
 
-// Visit finds the rank_offset.
+// Visit finds the rank_offset, and the version under either of its names.
 func (o *order) Visit(p *jsonscan.Path, v jsonscan.Value) {
+	if v.Kind == jsonscan.String && v.Complete == jsonscan.Whole && (p.Is("weight_version") || p.Is("new_version")) {
+		o.version = router.Version(v.Text)
+	}
 	if p.Is("rank_offset") && v.Kind == jsonscan.Number {
 		if n, err := strconv.ParseInt(string(v.Text), 10, 64); err == nil {
 			o.offset, o.at = n, []span{{v.Start, v.End}}
@@ -62,6 +67,7 @@ func (o *order) Visit(p *jsonscan.Path, v jsonscan.Value) {
 // member is an engine that takes part, and what it answered.
 type member struct {
 	name, url string
+	life      router.Incarnation
 	offset    int64
 	status    int // 0: it did not answer
 	head      http.Header
@@ -89,6 +95,7 @@ func (h *Handler) fanOut(c *call) {
 		all.Go(func() { h.command(c, o, m) })
 	}
 	all.Wait()
+	h.teach(c, o, fleet)
 	h.report(c, fleet)
 }
 
@@ -114,7 +121,7 @@ func (h *Handler) muster(c *call, o *order) ([]*member, error) {
 	var fleet []*member
 	for _, b := range c.table.Snapshot(h.cfg.Clock()).Backends {
 		if !b.Retired {
-			fleet = append(fleet, &member{name: string(b.Name), url: b.URL})
+			fleet = append(fleet, &member{name: string(b.Name), url: b.URL, life: b.Incarnation})
 		}
 	}
 	if len(fleet) == 0 {
@@ -204,6 +211,22 @@ func (m *member) failure() string {
 		return fmt.Sprintf("declined: %.200s", said.Message)
 	}
 	return ""
+}
+
+// teach tells the router at once what weights the engines run after an update. One that failed may
+// have loaded some of them: what it runs has to be read anew.
+func (h *Handler) teach(c *call, o *order, fleet []*member) {
+	if c.route.instead != byWeights {
+		return
+	}
+	for _, m := range fleet {
+		switch {
+		case m.failure() != "":
+			c.table.Reloaded(m.life, "", h.cfg.Clock())
+		case o.version != "":
+			c.table.Reloaded(m.life, o.version, h.cfg.Clock())
+		}
+	}
 }
 
 // report answers with the first engine's reply if all did it, and with a list of the others if not.

@@ -131,3 +131,27 @@ func TestAPauseOfAllEnginesParksGenerationsUntilAllGoOn(t *testing.T) {
 		t.Errorf("got %d %s", status, text)
 	}
 }
+
+func TestTheRouterLearnsTheVersionOfAnUpdateFromTheCallThatMadeIt(t *testing.T) {
+	ok := plain(`{"success":true}`)
+	for name, c := range map[string]struct {
+		path, body, other string
+		want              []router.Version
+	}{
+		"an update that names its version": {"/update_weights_from_disk", `{"model_path":"p","weight_version":"v2"}`, ok, []router.Version{"v2", "v2"}},
+		"a version alone":                  {"/update_weight_version", `{"new_version":"v2"}`, ok, []router.Version{"v2", "v2"}},
+		"an update that one engine missed": {"/update_weights_from_disk", `{"weight_version":"v2"}`, plain(`{"success":false}`), []router.Version{"v2", ""}},
+		"an update that names none":        {"/update_weights_from_disk", `{"model_path":"p"}`, ok, []router.Version{"v1", "v1"}},
+		"a call that loads no weights":     {"/flush_cache", `{"weight_version":"v2"}`, ok, []router.Version{"v1", "v1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := controlled(t, 1, ok), controlled(t, 1, c.other)
+			g := newRig(t, proxy.Config{Settings: fansOut}, a.url, b.url)
+			g.runs("v1")
+			_, _ = g.post(c.path, c.body)
+			if diff := cmp.Diff(c.want, g.versions()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -77,6 +77,22 @@ func (g *rig) observe(health router.Health) {
 	}
 }
 
+// runs tells the table that every engine runs a version, and versions what it takes them to run.
+func (g *rig) runs(v router.Version) {
+	g.seq++
+	for _, m := range g.fleet.Members {
+		g.table.Observe(router.Observation{Incarnation: m.Incarnation, Seq: g.seq, Health: router.Healthy, Version: v}, g.now())
+	}
+}
+
+func (g *rig) versions() []router.Version {
+	var list []router.Version
+	for _, b := range g.table.Snapshot(g.now()).Backends {
+		list = append(list, b.Version)
+	}
+	return list
+}
+
 func (g *rig) serve(cfg proxy.Config) {
 	g.t.Helper()
 	transport := wire.New(wire.Config{})

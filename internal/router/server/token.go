@@ -31,12 +31,14 @@ const (
 var errToken = errors.New("not a token of this router")
 
 // Keys are the secrets that lease tokens are made and verified with. All replicas share them.
-// To rotate without refusing tokens in use, move Current to Previous and set a new Current;
-// Previous may go once the longest lease made under it has ended.
+//
+// To rotate without refusing a token in use, take three steps, and wait before each until every
+// replica has the keys of the one before: set the new key as Previous, so that all know it before
+// anybody uses it; swap the two; once the longest lease made under the old key has ended, remove it.
 type Keys struct {
 	// Current makes tokens and verifies them: 32 bytes or more.
 	Current []byte
-	// Previous only verifies; empty: there is none.
+	// Previous only verifies: the key before or the one to come. Empty: there is none.
 	Previous []byte
 }
 
