@@ -203,6 +203,7 @@ model: ## Every interleaving of two managers, two clients and two backends: some
 chaos: build $(control-plane) ## Managers killed, stopped and cut off under traffic, ROUNDS=100 times.
 	go build -o bin/chaos ./test/chaos
 	bin/chaos -bin bin -assets "$(KUBEBUILDER_ASSETS)" -alone
+	bin/chaos -bin bin -assets "$(KUBEBUILDER_ASSETS)" -managers 3 -rounds 1
 	bin/chaos -bin bin -assets "$(KUBEBUILDER_ASSETS)" -rounds "$(or $(ROUNDS),100)"
 	bin/chaos -bin bin -assets "$(KUBEBUILDER_ASSETS)" -only "in a roll" -rounds 3
 

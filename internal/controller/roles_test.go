@@ -52,6 +52,20 @@ func TestManagerOfOneNamespaceHasTheSameRightsInARoleButForNodes(t *testing.T) {
 	}
 }
 
+func TestReplicasOfOneNamespaceShareWhatOthersShare(t *testing.T) {
+	everywhere, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "replica_role.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "namespaced", "replica_role.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(everywhere), string(there)); diff != "" {
+		t.Errorf("replica_role.yaml (-everywhere +in one namespace):\n%s", diff)
+	}
+}
+
 func TestRolesForPeopleNameTheGroupAndNeverTheStatus(t *testing.T) {
 	for file, aggregated := range map[string]int{
 		"inferencepool_viewer_role.yaml": 3, "inferencepool_editor_role.yaml": 2, "inferencepool_admin_role.yaml": 1,

@@ -1,4 +1,4 @@
-// Command chaos plays sessions on a local system with two managers while, round after round,
+// Command chaos plays sessions on a local system with two managers, or more, while, round after round,
 // something happens to them: the leader is killed, stands still, ends, or loses the API server;
 // that is slow, or gone for everybody; the status is wiped; the leader is killed in a rollout of weights; two managers begin at once and find
 // nothing. After each round it finds out from the engines' own records whether any turn was

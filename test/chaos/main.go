@@ -28,6 +28,7 @@ func main() {
 	log.SetLogger(logr.Discard()) // the API client's own complaints come back as errors
 	var c local.Config
 	number := flag.Int("rounds", 5, "how often something happens")
+	flag.IntVar(&c.Replicas, "managers", 2, "how many managers there are, 2 or more")
 	only := flag.String("only", "", "only the kind whose name contains this")
 	single := flag.Bool("alone", false, "one manager without an election, and the API server away from it")
 	seed := flag.Uint64("seed", 1, "chooses the moments")
@@ -36,7 +37,7 @@ func main() {
 	flag.StringVar(&c.Assets, "assets", "bin/k8s", "folder with etcd, kube-apiserver and kubectl")
 	flag.StringVar(&c.Work, "work", filepath.Join(".cache", "chaos"), "folder for logs and state")
 	flag.Parse()
-	c.Engines, c.FirstAddress, c.Speed, c.Replicas = engines, netip.MustParseAddr("127.0.0.61"), speed, 2
+	c.Engines, c.FirstAddress, c.Speed = engines, netip.MustParseAddr("127.0.0.61"), speed
 	c.EngineFlags = []string{"--update-time", loading}
 	c.Say = func(line string) { fmt.Println(line) }
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
