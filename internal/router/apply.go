@@ -167,9 +167,7 @@ func (s *state) observe(o *Observation, now instant) {
 	if o.Seq <= b.stale {
 		seen.Version = last.Version
 	}
-	o = &seen
-	b.reload(o.Version)
-	b.seen = *o
+	b.seen = seen
 	if o.Health != Healthy {
 		b.outage = o.Seq
 	}
@@ -177,7 +175,7 @@ func (s *state) observe(o *Observation, now instant) {
 	if o.Capacity == 0 {
 		b.seen.Capacity = last.Capacity
 	}
-	if last.Health != o.Health || last.Reason != o.Reason || last.Version != o.Version || last.Capacity != b.seen.Capacity {
+	if last.Health != o.Health || last.Reason != o.Reason || last.Version != seen.Version || last.Capacity != b.seen.Capacity {
 		s.changed, s.unsettled, s.freed = true, true, true
 	}
 	b.running.set(b.generates(), now)

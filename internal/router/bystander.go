@@ -100,8 +100,9 @@ func (t *Table) Reloaded(inc Incarnation, v Version, now time.Time) {
 	if b == nil {
 		return
 	}
+	// What the operator vouched for before is over too.
+	b.seen.Version, b.stale, b.outage = v, b.seen.Seq+1, b.seen.Seq
 	b.reload(v)
-	b.seen.Version, b.stale = v, b.seen.Seq+1
 	s.changed, s.unsettled, s.freed = true, true, true
 	s.refresh(b)
 	s.reviewSettling(at)
