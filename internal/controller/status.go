@@ -193,19 +193,20 @@ func bounded(entries []v1alpha1.BackendStatus) []v1alpha1.BackendStatus {
 	return sorted[:min(len(sorted), maxBackends)]
 }
 
-// weight orders entries by how much would be lost with them, the most first. An incarnation that
-// is retired is as good as a fact: nothing else remembers it after a restart.
+// weight orders entries by how much would be lost with them, the most first: what must not be leased or
+// must be continued, then the numbers of lives, then when a drain began. An incarnation that is retired
+// is as good as a fact: nothing else remembers it after a restart.
 func weight(entry *v1alpha1.BackendStatus) int {
 	switch {
-	case hasFacts(entry) || entry.State == v1alpha1.BackendRetired:
+	case entry.IsolationStartTime != nil, hasEngineFacts(entry), entry.State == v1alpha1.BackendRetired:
 		return 0
-	case entry.State != v1alpha1.BackendServing:
+	case lifeNumber(entry.Name, entry.Incarnation) > 0:
 		return 1
-	default:
+	case entry.DrainStartTime != nil:
 		return 2
+	case entry.State != v1alpha1.BackendServing:
+		return 3
+	default:
+		return 4
 	}
-}
-
-func hasFacts(entry *v1alpha1.BackendStatus) bool {
-	return entry.DrainStartTime != nil || entry.IsolationStartTime != nil || hasEngineFacts(entry) || lifeNumber(entry.Name, entry.Incarnation) > 0
 }

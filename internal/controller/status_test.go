@@ -195,7 +195,7 @@ func TestBoundedKeepsFactsThenWhatDoesNotServe(t *testing.T) {
 	for _, entry := range got[:5] {
 		first = append(first, entry.Name)
 	}
-	want := []string{entries[last-2].Name, entries[last].Name, "z", entries[last-1].Name, "n000"}
+	want := []string{entries[last-2].Name, "z", entries[last].Name, entries[last-1].Name, "n000"}
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Errorf("the first (-want +got):\n%s", diff)
 	}

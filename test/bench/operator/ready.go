@@ -14,8 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// lookPeriod is how often the lease API is asked, and so how exact a wait is.
-const lookPeriod = 2 * time.Millisecond
+// lookPeriod is how often the lease API is asked, and so how exact a wait is. Asking costs the manager
+// processor time, too.
+const lookPeriod = 20 * time.Millisecond
 
 // readiness restarts engines one after the other, as far as the cluster can tell, and measures how long
 // each waits from the moment at which the API server has it ready until the router would lease it.
