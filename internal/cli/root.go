@@ -51,6 +51,6 @@ const (
 func steering(e *env) []*cobra.Command {
 	return []*cobra.Command{
 		newDrain(e), newUndrain(e), newHold(e), newOpen(e), newFence(e), newUnfence(e),
-		newPause(e), newContinue(e), newRaiseEpoch(e),
+		newPause(e), newContinue(e), newPublish(e), newRollout(e), newRaiseEpoch(e),
 	}
 }

@@ -29,7 +29,13 @@ func commandsPage(context.Context, string) (string, error) {
 }
 
 func writeCommand(d *document, c *cobra.Command) {
-	d.heading(2, code("kubectl berth "+c.Use))
+	if inner := c.Commands(); len(inner) > 0 && c.Name() != "completion" {
+		for _, sub := range inner {
+			writeCommand(d, sub)
+		}
+		return
+	}
+	d.heading(2, code("kubectl berth "+strings.TrimPrefix(c.Parent().CommandPath()+" ", "kubectl berth ")+c.Use))
 	text := c.Long
 	if text == "" || c.Name() == "completion" {
 		text = c.Short + "."
