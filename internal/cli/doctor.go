@@ -92,7 +92,7 @@ func (e *env) askRouter(ctx context.Context, t *target) (*live.Pool, error) {
 // report prints the findings and fails if one is an error.
 func (e *env) report(output string, found []doctor.Finding) error {
 	if output != "" {
-		if err := printValue(e.streams.Out, output, slices.Concat([]doctor.Finding{}, found)); err != nil {
+		if err := printValue(e.streams.Out, output, append([]doctor.Finding{}, found...)); err != nil {
 			return err
 		}
 	} else {

@@ -174,6 +174,9 @@ var _ = Describe("a command that looks", func() {
 		out, _, err := w.run(ctx, "doctor", "--router-url", url)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(Equal("Nothing wrong found.\n"))
+		out, _, err = w.run(ctx, "doctor", "--router-url", url, "-o", "json")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(Equal("[]\n"))
 
 		_, _, err = w.run(ctx, "hold")
 		Expect(err).NotTo(HaveOccurred())

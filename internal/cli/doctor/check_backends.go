@@ -90,23 +90,40 @@ func checkBackends(w *World) []Finding {
 	var found []Finding
 	for i := range w.Pool.Status.Backends {
 		b := &w.Pool.Status.Backends[i]
-		subject := "backend " + b.Name
+		subject, reason := "backend "+b.Name, reasonOf(w, b)
 		switch {
-		case b.Reason == v1alpha1.ReasonConnectionRefused:
+		case reason == v1alpha1.ReasonConnectionRefused:
 			found = append(found, refused(w, b))
 			continue
 		case b.State == v1alpha1.BackendIsolated:
 			found = append(found, Finding{BackendIsolated, Error, subject, withMessage("an execution there could not be proven dead", b.Message),
 				"restart the engine, or name the incarnation in spec.confirmedGone once its process has ended: " + b.Incarnation})
 			continue
-		case b.Reason == v1alpha1.ReasonProbesFailed && keyRejected(w, b.Name):
+		case reason == v1alpha1.ReasonProbesFailed && keyRejected(w, b.Name):
 			continue // that is why
 		}
-		if a, ok := known[b.Reason]; ok {
+		if a, ok := known[reason]; ok {
 			found = append(found, Finding{a.fault, a.severity, subject, withMessage(a.what, b.Message), a.do})
 		}
 	}
 	return found
+}
+
+// reasonOf is a backend's reason, and the router's word on its health where the status tells of something
+// else, as of a change of weights that waits for it.
+func reasonOf(w *World, b *v1alpha1.BackendStatus) v1alpha1.BackendReason {
+	if _, known := advices()[b.Reason]; known || b.Reason == v1alpha1.ReasonConnectionRefused || w.Live == nil {
+		return b.Reason
+	}
+	health := map[string]v1alpha1.BackendReason{
+		"SuspectedPaused": v1alpha1.ReasonSuspectedPaused, "Unhealthy": v1alpha1.ReasonProbesFailed, "Refused": v1alpha1.ReasonConnectionRefused,
+	}
+	for i := range w.Live.Backends {
+		if l := &w.Live.Backends[i]; l.Incarnation == b.Incarnation && health[l.Health] != "" && l.Engine == "" {
+			return health[l.Health]
+		}
+	}
+	return b.Reason
 }
 
 func withMessage(what, message string) string {

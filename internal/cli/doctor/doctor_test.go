@@ -65,6 +65,10 @@ func plantedFaults() map[string]planted {
 		"somebody else paused the engine": {func(s *system) {
 			s.is(v1alpha1.BackendPending, v1alpha1.ReasonSuspectedPaused)
 		}, doctor.PausedByOthers, "/continue_generation"},
+		"somebody else paused the engine while its weights are looked at": {func(s *system) {
+			s.is(v1alpha1.BackendPending, "Weights")
+			s.live.Backends[0].Health = "SuspectedPaused"
+		}, doctor.PausedByOthers, "/continue_generation"},
 		"an engine has stale weights": {func(s *system) {
 			s.live.Backends[0].WeightVersion = "step-40"
 		}, doctor.StaleVersion, "push"},
