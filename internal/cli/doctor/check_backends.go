@@ -110,16 +110,16 @@ func checkBackends(w *World) []Finding {
 }
 
 // reasonOf is a backend's reason, and the router's word on its health where the status tells of something
-// else, as of a change of weights that waits for it.
+// else, as of a change of weights that waits for it. An engine that the pool itself paused need not answer.
 func reasonOf(w *World, b *v1alpha1.BackendStatus) v1alpha1.BackendReason {
-	if _, known := advices()[b.Reason]; known || b.Reason == v1alpha1.ReasonConnectionRefused || w.Live == nil {
+	if _, known := advices()[b.Reason]; known || b.Reason == v1alpha1.ReasonConnectionRefused || w.Live == nil || b.PausedBy != "" {
 		return b.Reason
 	}
 	health := map[string]v1alpha1.BackendReason{
 		"SuspectedPaused": v1alpha1.ReasonSuspectedPaused, "Unhealthy": v1alpha1.ReasonProbesFailed, "Refused": v1alpha1.ReasonConnectionRefused,
 	}
 	for i := range w.Live.Backends {
-		if l := &w.Live.Backends[i]; l.Incarnation == b.Incarnation && health[l.Health] != "" && l.Engine == "" {
+		if l := &w.Live.Backends[i]; l.Incarnation == b.Incarnation && health[l.Health] != "" {
 			return health[l.Health]
 		}
 	}

@@ -67,7 +67,7 @@ func plantedFaults() map[string]planted {
 		}, doctor.PausedByOthers, "/continue_generation"},
 		"somebody else paused the engine while its weights are looked at": {func(s *system) {
 			s.is(v1alpha1.BackendPending, "Weights")
-			s.live.Backends[0].Health = "SuspectedPaused"
+			s.live.Backends[0].Health, s.live.Backends[0].Engine = "SuspectedPaused", "Updating"
 		}, doctor.PausedByOthers, "/continue_generation"},
 		"an engine has stale weights": {func(s *system) {
 			s.live.Backends[0].WeightVersion = "step-40"
@@ -225,6 +225,16 @@ func TestARouterThatNoManagerStandsBehindIsNotAsked(t *testing.T) {
 	s.managers, s.way = nil, doctor.ByURL
 	if found := s.examine(); !s.asked || len(found) != 0 {
 		t.Errorf("by URL: asked %v, found %+v", s.asked, found)
+	}
+}
+
+func TestAnEngineThatThePoolItselfPausedIsNotPausedByOthers(t *testing.T) {
+	s := healthy(t)
+	s.is(v1alpha1.BackendPending, "Weights")
+	s.backend().PausedBy = v1alpha1.PausedByWeights
+	s.live.Backends[0].Health = "SuspectedPaused"
+	if found := s.examine(); len(found) != 0 {
+		t.Errorf("%+v", found)
 	}
 }
 
