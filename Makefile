@@ -125,6 +125,7 @@ verify-format: ## Every Go file is formatted.
 .PHONY: vet
 vet: ## go vet, on every module.
 	go vet ./...
+	cd test/alerts && go vet .
 	cd test/cluster && go vet ./build ./image ./images ./pause ./sandbox
 	cd test/cluster/runtime && go vet ./coredns
 
@@ -134,6 +135,7 @@ lint: bin/golangci-lint ## The house rules of .golangci.yml, import arrows inclu
 
 .PHONY: test-unit
 test-unit: ## Unit and property tests, with the race detector.
+	cd test/alerts && go test .
 	cd test/cluster && go test ./build ./image ./images ./sandbox
 	go test -race -timeout 20m $(unit_packages)
 

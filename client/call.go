@@ -30,6 +30,8 @@ type call struct {
 	patience time.Duration
 	// sent is told just before each attempt.
 	sent func(time.Time)
+	// traced is told the trace context that the router answered with.
+	traced func(string)
 }
 
 // repeat makes a call until it is answered, for up to RetryFor or the context's end. Answers that
@@ -110,6 +112,9 @@ func (p *Pool) once(ctx context.Context, c call, into any) error {
 	if into == nil || len(bytes.TrimSpace(body)) == 0 {
 		return nil
 	}
+	if trace := resp.Header.Get("Traceresponse"); trace != "" && c.traced != nil {
+		c.traced(trace)
+	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return fmt.Errorf("read the answer to %s %s: %w", c.method, c.path, err)
 	}
@@ -131,6 +136,9 @@ func (p *Pool) request(ctx context.Context, c call) (*http.Request, error) {
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if trace := p.traceparent(ctx); trace != "" {
+		req.Header.Set(traceHeader, trace)
 	}
 	if p.config.Token != nil {
 		token, err := p.config.Token(ctx)

@@ -26,6 +26,9 @@ type Config struct {
 	Token func(ctx context.Context) (string, error)
 	// APIKey gives the engines' api-key, on each generation; nil sends none.
 	APIKey func(ctx context.Context) (string, error)
+	// Traceparent gives the caller's W3C trace context, on each call to the router and to an engine; nil
+	// or an empty one: that which the router gives the lease, if it traces.
+	Traceparent func(ctx context.Context) string
 	// TLS is how the pool's own transport trusts the router, and shows who it is; nil trusts the
 	// system's roots. It is not used together with Transport.
 	TLS *tls.Config

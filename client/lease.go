@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ type Lease struct {
 	TTL time.Duration
 	// Token proves it to the router. It is a secret.
 	Token string
+	// Traceparent is the W3C trace context that the engine is to see; empty: it is not traced.
+	Traceparent string
 
 	pool *Pool
 
@@ -94,10 +97,12 @@ func (p *Pool) poll(ctx context.Context, r AcquireRequest, left time.Duration) (
 		body.WaitSeconds = int64(math.Ceil(min(left, maxPoll).Seconds()))
 	}
 	var sent time.Time
+	trace := p.traceparent(ctx)
 	var reply leaseReply
 	err := p.repeat(ctx, call{
 		method: http.MethodPost, path: "/leases", body: body,
 		patience: time.Duration(body.WaitSeconds) * time.Second, sent: func(at time.Time) { sent = at },
+		traced: func(answered string) { trace = cmp.Or(trace, answered) },
 	}, &reply)
 	if err != nil {
 		return nil, err
@@ -107,7 +112,7 @@ func (p *Pool) poll(ctx context.Context, r AcquireRequest, left time.Duration) (
 	}
 	return &Lease{
 		RequestID: r.RequestID, Backend: reply.Backend, RID: reply.RID, WeightVersion: reply.WeightVersion,
-		Epoch: reply.Epoch, Term: reply.Term, TTL: seconds(reply.TTLSeconds), Token: reply.Token,
+		Epoch: reply.Epoch, Term: reply.Term, TTL: seconds(reply.TTLSeconds), Token: reply.Token, Traceparent: trace,
 		pool: p, startBy: sent.Add(seconds(reply.StartSeconds)),
 	}, nil
 }

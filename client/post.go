@@ -75,6 +75,9 @@ func (p *post) request(ctx context.Context) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.lease.Traceparent != "" {
+		req.Header.Set(traceHeader, p.lease.Traceparent)
+	}
 	maps.Copy(req.Header, p.header)
 	// An Idempotency-Key would allow proxies on the way to repeat the request.
 	req.Header.Del("Idempotency-Key")

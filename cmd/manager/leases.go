@@ -34,8 +34,10 @@ type leaseAPI struct {
 	leases  *server.Server
 	proxy   http.Handler
 	// meter is the proxy, for whoever tells what it counted.
-	meter      *proxy.Handler
-	page       http.Handler
+	meter *proxy.Handler
+	page  http.Handler
+	// observing is told of calls about leases; nil: nobody is.
+	observing  *observers
 	poolsKnown func(context.Context) error
 	answers    atomic.Bool
 }
@@ -44,13 +46,17 @@ type leaseAPI struct {
 func newLeaseAPI(log logr.Logger, o *options, calls server.Config, path proxy.Config, guard *security, poolsKnown func(context.Context) error) (*leaseAPI, error) {
 	l := &leaseAPI{address: o.leaseAddress, tls: guard.tls(o.leaseAddress), page: livepage.New(), poolsKnown: poolsKnown}
 	calls.BindAddress, calls.Log = o.leaseAddress, slog.New(logr.ToSlogHandler(log.WithName("leases")))
+	var err error
+	if l.observing, err = newObservers(&o.tracing, calls.Log); err != nil {
+		return nil, err
+	}
+	calls.Observer = l.observing
 	if guard.gate != nil {
 		calls.Authorizer, path.Authorizer = guard.gate, guard.gate
 	}
 	if l.tls != nil {
 		calls.DialLeader = guard.holder.Dial(guard.name)
 	}
-	var err error
 	if l.leases, err = server.New(calls); err != nil {
 		return nil, err
 	}
@@ -58,7 +64,7 @@ func newLeaseAPI(log logr.Logger, o *options, calls server.Config, path proxy.Co
 	if err != nil {
 		return nil, err
 	}
-	l.proxy, l.meter = transparent, transparent
+	l.proxy, l.meter = l.observing.around(transparent), transparent
 	return l, nil
 }
 
@@ -120,7 +126,7 @@ func (l *leaseAPI) serve(ctx context.Context, listener net.Listener) error {
 	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
 		err = errors.Join(err, ended)
 	}
-	return err
+	return errors.Join(err, l.observing.close())
 }
 
 // addTo has the manager run the lease API.

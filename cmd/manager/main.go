@@ -8,7 +8,6 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
 func main() {
@@ -30,7 +29,7 @@ func run(ctx context.Context, arguments []string) error {
 	if err := o.validate(flags.Args()); err != nil {
 		return err
 	}
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.logging)))
+	use(o.logging.logger(os.Stderr))
 	cluster, err := config.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the cluster: %w", err)

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"os"
 
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-
 	"github.com/berthmaster/berthmaster/internal/router/server"
 )
 
@@ -25,7 +23,8 @@ type options struct {
 	election       electionOptions
 	security       securityOptions
 	engines        reachOptions
-	logging        zap.Options
+	logging        loggingOptions
+	tracing        tracingOptions
 }
 
 // bind declares the flags.
@@ -45,7 +44,8 @@ func (o *options) bind(flags *flag.FlagSet) {
 	o.election.bind(flags)
 	o.security.bind(flags)
 	o.engines.bind(flags)
-	o.logging.BindFlags(flags)
+	o.logging.bind(flags)
+	o.tracing.bind(flags)
 }
 
 // validate names the flag that cannot be used.
@@ -61,7 +61,7 @@ func (o *options) validate(arguments []string) error {
 		return errors.New("--leader-elect needs --token-key-secret or --token-key-file: replicas must know each other's tokens")
 	}
 	_, err := o.engines.parse()
-	return cmp.Or(err, o.security.validate(), o.validatePorts())
+	return cmp.Or(err, o.security.validate(), o.validatePorts(), o.logging.validate(), o.tracing.validate())
 }
 
 // tokenKeys are the keys that lease tokens are made and verified with.

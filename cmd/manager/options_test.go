@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/berthmaster/berthmaster/internal/router"
 )
 
 // parse is what the manager makes of its arguments.
@@ -98,5 +100,40 @@ func TestPodsAreTrimmedAndANamespaceLimitsTheCaches(t *testing.T) {
 	}
 	if len(caches.ByObject) != 2 {
 		t.Errorf("%d kinds have caches of their own, want pods and nodes", len(caches.ByObject))
+	}
+}
+
+func TestTheLogIsJSONForMachinesUnlessToldOtherwise(t *testing.T) {
+	for argument, want := range map[string]string{"--log-level=info": `"msg":"hello"`, "--log-format=text": "msg=hello"} {
+		o, err := parse(t, argument)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		o.logging.logger(&out).Info("hello", "pool", "rl/policy")
+		o.logging.logger(&out).Debug("silent")
+		if !strings.Contains(out.String(), want) || strings.Contains(out.String(), "silent") {
+			t.Errorf("%s: %s", argument, out.String())
+		}
+	}
+	for argument, name := range map[string]string{"--log-format=xml": "--log-format", "--trace-percent=101": "--trace-percent", "--log-level=loud": "log-level"} {
+		if _, err := parse(t, argument); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v, want an error that names %s", argument, err, name)
+		}
+	}
+}
+
+func TestNothingIsTracedUnlessAReceiverIsNamed(t *testing.T) {
+	o, err := parse(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	observing, err := newObservers(&o.tracing, o.logging.logger(&log))
+	if err != nil || observing.traces != nil || observing.Context(router.PoolKey{Namespace: "rl", Name: "policy"}, "r1", "") != "" {
+		t.Errorf("%+v, %v", observing, err)
+	}
+	if err := observing.close(); err != nil {
+		t.Error(err)
 	}
 }

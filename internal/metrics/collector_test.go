@@ -59,18 +59,24 @@ func gather(t *testing.T, from prometheus.Gatherer) (map[string]float64, []*dto.
 	return values, families
 }
 
-// full is a house in which every family has a value.
-func full(t *testing.T) (*metrics.Collector, *prometheus.Registry) {
+// full is a house in which every family has a value. On the backend home a request ended as Ambiguous,
+// and on the other one another runs.
+func full(t *testing.T) (registry *prometheus.Registry, home, other string) {
 	t.Helper()
 	p := routertest.New(t, routertest.Backends("a", "b"))
 	p.Change(func(f *router.Fleet) { f.Published, f.Target = "v1", "v2" })
 	p.See(router.Observation{Incarnation: "a/1", Health: router.Healthy, Version: "v1"})
 	p.See(router.Observation{Incarnation: "b/1", Health: router.Healthy, Version: "v2"})
-	p.Release(p.Acquire("r1", "s1"), router.Ambiguous)
+	g := p.Acquire("r1", "s1")
+	p.Release(g, router.Ambiguous)
+	home, other = "a", "b"
+	if g.Claim.Backend == "b" {
+		home, other = other, home
+	}
 	p.Acquire("r2", "s2")
 	c, registry := house(t, p, func(from *metrics.Sources) {
 		from.Probed = func(string) map[string]prober.Observation {
-			return map[string]prober.Observation{"a/1": {Verdict: prober.Healthy, EngineTotal: 5}, "b/1": {Verdict: prober.Healthy, EngineTotal: -1}}
+			return map[string]prober.Observation{home + "/1": {Verdict: prober.Healthy, EngineTotal: 5}, other + "/1": {Verdict: prober.Healthy, EngineTotal: -1}}
 		}
 		from.Proxied = func() map[router.PoolKey]proxy.PoolMetrics {
 			h := proxy.Histogram{Bounds: []float64{1}, Counts: []uint64{2, 1}, Sum: 4}
@@ -81,7 +87,7 @@ func full(t *testing.T) (*metrics.Collector, *prometheus.Registry) {
 	c.Probed(prober.Key{Pool: string(p.Snapshot().Pool), Incarnation: "a/1"}, prober.ResultAnswered, time.Second)
 	c.Wrote(policy, nil)
 	_, _ = c.Engines(answers(503)).RoundTrip(call(t, "/health"))
-	return c, registry
+	return registry, home, other
 }
 
 type answers int
@@ -103,7 +109,7 @@ func call(t *testing.T, path string) *http.Request {
 }
 
 func TestEveryListedFamilyIsExportedAndNoOther(t *testing.T) {
-	_, registry := full(t)
+	registry, _, _ := full(t)
 	_, families := gather(t, registry)
 	var got, want []string
 	for _, f := range families {
@@ -118,7 +124,7 @@ func TestEveryListedFamilyIsExportedAndNoOther(t *testing.T) {
 }
 
 func TestFamiliesPassTheLinterOfPrometheus(t *testing.T) {
-	_, registry := full(t)
+	registry, _, _ := full(t)
 	problems, err := testutil.GatherAndLint(registry)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +163,7 @@ func TestNoFamilyHasALabelWithoutABound(t *testing.T) {
 }
 
 func TestValuesAreThoseOfTheSources(t *testing.T) {
-	_, registry := full(t)
+	registry, home, other := full(t)
 	got, _ := gather(t, registry)
 	in, at := "{namespace=rl,pool=policy}", func(more string) string { return "{" + more + "}" }
 	for series, want := range map[string]float64{
@@ -173,10 +179,10 @@ func TestValuesAreThoseOfTheSources(t *testing.T) {
 		"berthmaster_rollout_backends" + at("namespace=rl,pool=policy,progress=Outdated"):               1,
 		"berthmaster_leases_released_total" + at("namespace=rl,outcome=Ambiguous,pool=policy"):          1,
 		"berthmaster_leases_released_total" + at("namespace=rl,outcome=Succeeded,pool=policy"):          0,
-		"berthmaster_backend_state" + at("backend=b,namespace=rl,pool=policy,state=Admissible"):         1,
-		"berthmaster_backend_state" + at("backend=a,namespace=rl,pool=policy,state=Settling"):           1,
-		"berthmaster_backend_phantom_executions" + at("backend=a,namespace=rl,pool=policy"):             -4,
-		"berthmaster_backend_held_executions" + at("backend=a,namespace=rl,pool=policy"):                1,
+		"berthmaster_backend_state" + at("backend="+other+",namespace=rl,pool=policy,state=Admissible"): 1,
+		"berthmaster_backend_state" + at("backend="+home+",namespace=rl,pool=policy,state=Settling"):    1,
+		"berthmaster_backend_phantom_executions" + at("backend="+home+",namespace=rl,pool=policy"):      -4,
+		"berthmaster_backend_held_executions" + at("backend="+home+",namespace=rl,pool=policy"):         1,
 		"berthmaster_backend_weights_current" + at("backend=a,namespace=rl,pool=policy"):                0,
 		"berthmaster_sender_outstanding_executions" + at("namespace=rl,pool=policy,sender=train"):       2,
 		"berthmaster_proxy_request_duration_seconds" + at("namespace=rl,outcome=Succeeded,pool=policy"): 3,
@@ -189,7 +195,7 @@ func TestValuesAreThoseOfTheSources(t *testing.T) {
 			t.Errorf("%s is %v (told: %t), want %v", series, value, told, want)
 		}
 	}
-	if _, told := got["berthmaster_backend_phantom_executions{backend=b,namespace=rl,pool=policy}"]; told {
+	if _, told := got["berthmaster_backend_phantom_executions{backend="+other+",namespace=rl,pool=policy}"]; told {
 		t.Error("phantom load is told of an engine that did not tell its own")
 	}
 }

@@ -45,7 +45,9 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request, c *call) {
 }
 
 func (s *Server) batchOne(r *http.Request, c *call, raw []byte) batchResult {
-	g, err := s.grantOne(r, c, raw)
+	step := s.begin(StepAcquire, r, c)
+	g, err := s.grantOne(r, c, raw, step)
+	s.end(step, &g.Claim, err)
 	if err != nil {
 		p := s.problemOf(err)
 		return batchResult{Status: p.Status, Problem: &p}
@@ -53,7 +55,7 @@ func (s *Server) batchOne(r *http.Request, c *call, raw []byte) batchResult {
 	return batchResult{Status: grantStatus(&g), Lease: appendLease(nil, &g, s.tokens.Load())}
 }
 
-func (s *Server) grantOne(r *http.Request, c *call, raw []byte) (router.Grant, error) {
+func (s *Server) grantOne(r *http.Request, c *call, raw []byte, step *Step) (router.Grant, error) {
 	var body acquireBody
 	if err := s.forms.decodeAcquire(&jsonReader{}, raw, &body); err != nil {
 		return router.Grant{}, err
@@ -62,6 +64,7 @@ func (s *Server) grantOne(r *http.Request, c *call, raw []byte) (router.Grant, e
 		return router.Grant{}, invalid("waitSeconds", "a batch never waits")
 	}
 	req, err := s.requestOf(r, c, &body)
+	step.asks(&req)
 	if err != nil {
 		return router.Grant{}, err
 	}

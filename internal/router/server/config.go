@@ -42,6 +42,8 @@ type Config struct {
 	Clock func() time.Time
 	// Log gets what no caller is told; nil: nothing is logged.
 	Log *slog.Logger
+	// Observer is told of every call about a lease; nil: nobody is.
+	Observer Observer
 	// Limits: the zero value of each field stands for its default.
 	Limits Limits
 }

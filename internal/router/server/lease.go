@@ -8,12 +8,17 @@ import (
 
 // acquire is POST leases.
 func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *call) {
+	step := s.begin(StepAcquire, r, c)
 	req, wait, err := s.readAcquire(w, r, c)
-	if err != nil {
-		s.refuse(w, err)
-		return
+	step.asks(&req)
+	var g router.Grant
+	if err == nil {
+		if wait > 0 {
+			step.waits(s.clock())
+		}
+		g, err = s.grant(w, r, c, req, wait)
 	}
-	g, err := s.grant(w, r, c, req, wait)
+	s.granted(w, step, &g, err)
 	if err != nil {
 		s.refuse(w, err)
 		return
@@ -21,6 +26,18 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *call) {
 	d := s.desks.take()
 	defer s.desks.back(d)
 	s.desks.write(w, grantStatus(&g), appendLease(d.room[:0], &g, s.tokens.Load()))
+}
+
+// granted tells of an acquire, and the client the trace that its lease belongs to.
+func (s *Server) granted(w http.ResponseWriter, step *Step, g *router.Grant, err error) {
+	if step == nil {
+		return
+	}
+	step.Again = g.Again
+	s.end(step, &g.Claim, err)
+	if trace := s.observer.Context(step.Pool, step.Request, step.Traceparent); trace != "" && err == nil {
+		w.Header().Set(TraceAnswerHeader, trace)
+	}
 }
 
 // readAcquire reads and checks an acquire.
@@ -127,7 +144,9 @@ func (s *Server) holder(r *http.Request, c *call, token []byte) (router.Claim, e
 func (s *Server) renew(w http.ResponseWriter, r *http.Request, c *call) {
 	d := s.desks.take()
 	defer s.desks.back(d)
-	v, err := s.extend(w, r, c, d)
+	step := s.begin(StepRenew, r, c)
+	v, claim, err := s.extend(w, r, c, d)
+	s.end(step, &claim, err)
 	if err != nil {
 		s.refuse(w, err)
 		return
@@ -135,22 +154,23 @@ func (s *Server) renew(w http.ResponseWriter, r *http.Request, c *call) {
 	s.desks.write(w, http.StatusOK, appendRenewal(d.room[:0], c.id, &v))
 }
 
-func (s *Server) extend(w http.ResponseWriter, r *http.Request, c *call, d *desk) (router.Renewal, error) {
+func (s *Server) extend(w http.ResponseWriter, r *http.Request, c *call, d *desk) (router.Renewal, router.Claim, error) {
 	raw, err := readBody(w, r, s.limits.BodyBytes, d.room[:0])
 	if err != nil {
-		return router.Renewal{}, err
+		return router.Renewal{}, router.Claim{}, err
 	}
 	d.renew = renewBody{}
 	if err := s.forms.renew.decode(&d.reader, raw, &d.renew); err != nil {
-		return router.Renewal{}, err
+		return router.Renewal{}, router.Claim{}, err
 	}
 	claim, err := s.holder(r, c, d.renew.Token)
 	if err != nil {
-		return router.Renewal{}, err
+		return router.Renewal{}, claim, err
 	}
 	begun := router.NotStarted
 	if d.renew.Started {
 		begun = router.Started
 	}
-	return c.table.Renew(claim, begun, s.clock())
+	v, err := c.table.Renew(claim, begun, s.clock())
+	return v, claim, err
 }

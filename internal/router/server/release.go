@@ -8,12 +8,14 @@ import (
 
 // release is POST leases/{requestID}/release.
 func (s *Server) release(w http.ResponseWriter, r *http.Request, c *call) {
+	step := s.begin(StepRelease, r, c)
 	body, claim, err := s.readRelease(w, r, c)
-	if err != nil {
-		s.refuse(w, err)
-		return
+	step.asks(&body.Request)
+	var e router.Ending
+	if err == nil {
+		e, err = s.finish(w, r, c, &body, claim, step)
 	}
-	e, err := s.end(w, r, c, &body, claim)
+	s.released(step, &body, &e, &claim, err)
 	if err != nil {
 		s.refuse(w, err)
 		return
@@ -66,9 +68,18 @@ func (s *Server) checkForgo(r *http.Request, c *call, req *router.Request) error
 	return s.authorize(r, c.pool, req.Sender)
 }
 
-// end releases by token. Without one it ends a request whose client gave up waiting: it
+// released tells of a release.
+func (s *Server) released(step *Step, body *releaseBody, e *router.Ending, claim *router.Claim, err error) {
+	if step == nil {
+		return
+	}
+	step.Outcome, step.Fate = body.Outcome, e.Fate
+	s.end(step, claim, err)
+}
+
+// finish releases by token. Without one it ends a request whose client gave up waiting: it
 // "releases NotSent, without a token, with the identity" (design 5.2).
-func (s *Server) end(w http.ResponseWriter, r *http.Request, c *call, body *releaseBody, claim router.Claim) (router.Ending, error) {
+func (s *Server) finish(w http.ResponseWriter, r *http.Request, c *call, body *releaseBody, claim router.Claim, step *Step) (router.Ending, error) {
 	if claim.Request == "" {
 		return c.table.Forgo(body.Request, s.clock())
 	}
@@ -76,5 +87,6 @@ func (s *Server) end(w http.ResponseWriter, r *http.Request, c *call, body *rele
 	if err != nil || e.Settled {
 		return e, err
 	}
+	step.waits(s.clock())
 	return s.awaitFate(w, r, c, claim)
 }

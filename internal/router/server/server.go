@@ -25,6 +25,7 @@ type Server struct {
 	limits      Limits
 	bindAddress string
 	leadership  Leadership
+	observer    Observer
 	toLeader    *http.Transport
 	crossOrigin *http.CrossOriginProtection
 	meanings    map[router.Reason]meaning
@@ -48,7 +49,7 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("lease API: %w", err)
 	}
 	s := &Server{
-		pools: c.Pools, authorizer: c.Authorizer, clock: c.Clock, log: c.Log, limits: c.Limits.withDefaults(),
+		pools: c.Pools, authorizer: c.Authorizer, clock: c.Clock, log: c.Log, limits: c.Limits.withDefaults(), observer: c.Observer,
 		bindAddress: cmp.Or(c.BindAddress, defaultBindAddress), crossOrigin: http.NewCrossOriginProtection(),
 		meanings: meanings(), forms: newForms(), desks: newDesks(),
 	}

@@ -137,4 +137,5 @@ def _understand(response: httpx.Response) -> dict[str, Any]:
         raise problem(response.status_code, described, float(after) if after.isdecimal() else 0.0)
     if not isinstance(members, dict):
         raise Lost(f"the answer to {response.request.method} {response.request.url.path} is not whole")
-    return members
+    trace = response.headers.get("Traceresponse", "")
+    return {**members, "traceparent": trace} if trace else members

@@ -57,6 +57,8 @@ class Post:
         it is cancelled."""
         try:
             headers = {**self.headers, **self.config.engine_headers()}
+            if self.lease.traceparent and not any(n.lower() == "traceparent" for n in headers):
+                headers["traceparent"] = self.lease.traceparent
         except (OSError, BerthmasterError) as err:
             return Verdict(Outcome.NOT_SENT, error=err)
         for name in [n for n in headers if n.lower() in ("idempotency-key", "x-idempotency-key")]:

@@ -41,6 +41,8 @@ class Lease:
         """How long it lives after each renewal."""
         self.token = str(members["token"])
         """Proves it to the router. It is a secret."""
+        self.traceparent = str(members.get("traceparent") or "")
+        """The W3C trace context that the engine is to see; empty: the router does not trace it."""
         self._office = office
         self._lock = threading.Lock()
         self._start_by = sent + float(members.get("startSeconds", 0))
