@@ -95,6 +95,10 @@ func checkBackends(w *World) []Finding {
 		case reason == v1alpha1.ReasonConnectionRefused:
 			found = append(found, refused(w, b))
 			continue
+		case strings.Contains(b.Message, "may not call this address"):
+			found = append(found, Finding{AddressNotAllowed, Error, subject, withMessage("the manager's flags do not let it call "+b.URL, b.Message),
+				"if engines are meant to be there, allow it by the manager's flag that the message names"})
+			continue
 		case b.State == v1alpha1.BackendIsolated:
 			found = append(found, Finding{BackendIsolated, Error, subject, withMessage("an execution there could not be proven dead", b.Message),
 				"restart the engine, or name the incarnation in spec.confirmedGone once its process has ended: " + b.Incarnation})

@@ -62,6 +62,10 @@ func plantedFaults() map[string]planted {
 		"the engine fails its probes": {func(s *system) {
 			s.is(v1alpha1.BackendUnhealthy, v1alpha1.ReasonProbesFailed)
 		}, doctor.EngineUnhealthy, "log"},
+		"the manager may not call the engine": {func(s *system) {
+			s.is(v1alpha1.BackendUnhealthy, v1alpha1.ReasonProbesFailed)
+			s.backend().Message = "/health: the manager may not call this address: 127.0.0.11 is a special address (--engine-special-addresses)"
+		}, doctor.AddressNotAllowed, "--engine-special-addresses"},
 		"somebody else paused the engine": {func(s *system) {
 			s.is(v1alpha1.BackendPending, v1alpha1.ReasonSuspectedPaused)
 		}, doctor.PausedByOthers, "/continue_generation"},

@@ -38,6 +38,7 @@ const (
 	WrongPort              Fault = "WrongPort"
 	EngineRefuses          Fault = "EngineRefuses"
 	EngineUnhealthy        Fault = "EngineUnhealthy"
+	AddressNotAllowed      Fault = "AddressNotAllowed"
 	PausedByOthers         Fault = "PausedByOthers"
 	StaleVersion           Fault = "StaleVersion"
 	KeyRejected            Fault = "KeyRejected"
@@ -80,6 +81,7 @@ func Known() []Kind {
 		{SelectorMatchesNothing, "spec.backends.selector matches no pod of the namespace"},
 		{WrongPort, "nobody listens on spec.backends.port, and the pod declares another"},
 		{EngineRefuses, "nobody listens at a backend's address, or it makes no URL"},
+		{AddressNotAllowed, "the manager's flags do not let it call an engine's address"},
 		{EngineUnhealthy, "an engine fails its health probes"},
 		{PausedByOthers, "somebody else paused an engine"},
 		{StaleVersion, "an engine has other weights than the pool has published"},
