@@ -87,13 +87,17 @@ endef
 reference: ## Write docs/reference from the code.
 	go run ./internal/reference
 
+.PHONY: licences
+licences: ## Write the list of what the programs are built from.
+	go run ./test/supply/licences
+
 ##@ Checks
 
 .PHONY: test
 test: verify test-unit test-envtest test-e2e test-chaos test-python test-charts ## Everything that has to pass.
 
 .PHONY: verify
-verify: verify-generated verify-reference verify-dist verify-format vet lint ## Generated code, format, vet, lint.
+verify: verify-generated verify-reference verify-dist verify-licences verify-format vet lint verify-vulnerabilities ## Generated code, licences, format, vet, lint, known vulnerabilities.
 
 .PHONY: verify-generated
 verify-generated: ## Generated files are what their sources say.
@@ -116,6 +120,20 @@ verify-reference: ## docs/reference is what the code says.
 	@rm -rf .cache/reference
 	go run ./internal/reference -out .cache/reference
 	diff -ru docs/reference .cache/reference
+
+.PHONY: verify-licences
+verify-licences: ## docs/licences.md lists what the programs are built from, all of it compatible.
+	@mkdir -p .cache
+	go run ./test/supply/licences -out .cache/licences.md
+	diff -u docs/licences.md .cache/licences.md
+
+.PHONY: verify-vulnerabilities
+verify-vulnerabilities: ## No known vulnerability is reached; left out where the database cannot be had.
+	@test/supply/vulnerabilities.sh
+
+.PHONY: verify-reproducible
+verify-reproducible: ## Two builds of the manager, in two folders, are the same.
+	@test/supply/reproducible.sh
 
 .PHONY: verify-format
 verify-format: ## Every Go file is formatted.

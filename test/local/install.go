@@ -101,7 +101,7 @@ func (s *System) startManager(ctx context.Context) error {
 		return err
 	}
 	leases := cmp.Or(s.config.LeaseAddress, loopback(ports[0]))
-	s.leases = "http://" + leases
+	s.leases, s.metrics = "http://"+leases, "http://"+loopback(ports[1])+"/metrics"
 	s.manager, err = s.processes.Start(Command{
 		Name: "manager",
 		Path: filepath.Join(s.config.Bin, "manager"),

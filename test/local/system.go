@@ -79,6 +79,7 @@ type System struct {
 	manager   *Process
 	front     *front // nil without replicas
 	leases    string // base URL of the lease protocol
+	metrics   string // URL of the one manager's metrics
 	engines   []*engine
 
 	// broken carries the first process that ended without being asked to.
@@ -172,6 +173,9 @@ func (s *System) Kubectl() Kubectl {
 
 // LeaseURL is where the manager serves the lease protocol.
 func (s *System) LeaseURL() string { return s.leases }
+
+// MetricsURL is where the manager tells its metrics; empty with replicas.
+func (s *System) MetricsURL() string { return s.metrics }
 
 // Broken delivers the first process that ended without being asked to.
 func (s *System) Broken() <-chan error { return s.broken }
