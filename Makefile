@@ -171,7 +171,7 @@ EARLIER = e348dc9
 .PHONY: e2e
 e2e: cluster-images .cache/earlier/$(EARLIER) ## Users' stories on a real cluster (needs root): FOCUS=text for some.
 	CGO_ENABLED=0 go test -c -trimpath -o bin/cluster/e2e.test ./test/e2e/cluster
-	EARLIER="$(CURDIR)/.cache/earlier/$(EARLIER)" timeout -s KILL 45m bin/cluster/sandbox up -- \
+	EARLIER="$(CURDIR)/.cache/earlier/$(EARLIER)" timeout -s KILL 45m bin/cluster/sandbox -state .cache/e2e-cluster up -- \
 	  bin/cluster/e2e.test -root "$(CURDIR)" -test.timeout 44m -ginkgo.v -ginkgo.no-color $(if $(FOCUS),-ginkgo.focus "$(FOCUS)")
 
 .PHONY: test-charts
