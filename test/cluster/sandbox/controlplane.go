@@ -30,8 +30,6 @@ func (l layout) apiServer() component {
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file=" + l.secret("front-proxy.crt"),
 		"--proxy-client-key-file=" + l.secret("front-proxy.key"),
-		// Pods of a node that is cut off are told to go within the length of a test.
-		"--default-not-ready-toleration-seconds=20", "--default-unreachable-toleration-seconds=20",
 	}}
 }
 
@@ -45,8 +43,6 @@ func (l layout) controllerManager() component {
 		"--allocate-node-cidrs=false",
 		// With the default rates the first service account takes ten seconds.
 		"--kube-api-qps=300", "--kube-api-burst=600",
-		// A node that is cut off is known to be so within the length of a test.
-		"--node-monitor-period=2s", "--node-monitor-grace-period=16s",
 	}}
 }
 

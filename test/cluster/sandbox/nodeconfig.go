@@ -54,9 +54,6 @@ resolvConf: %q
 imageMinimumGCAge: 240h
 imageGCHighThresholdPercent: 100
 evictionHard: {nodefs.available: "0%%", nodefs.inodesFree: "0%%", imagefs.available: "0%%", memory.available: 50Mi}
-nodeStatusUpdateFrequency: 4s
-nodeLeaseDurationSeconds: 8
-serializeImagePulls: false
 `, l.secret("ca.crt"), l.secret(n.name+".crt"), l.secret(n.name+".key"), dnsService, l.of(n, "etc", "resolv.conf"))
 }
 
