@@ -37,7 +37,7 @@ func sandboxPID(l layout) (int, error) {
 // awaitUp returns when a cluster that somebody else brings up is up, or has failed to come up.
 func awaitUp(l layout) error {
 	begun := false
-	return poll(4*readyPatience, "the cluster; what it says is in .cache/cluster.log", func() error {
+	return poll(2*readyPatience, "the cluster; what it says is in .cache/cluster.log", func() error {
 		_, err := sandboxPID(l)
 		switch {
 		case err != nil && begun:

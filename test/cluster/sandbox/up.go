@@ -13,7 +13,7 @@ import (
 )
 
 // readyPatience bounds each step of coming up.
-const readyPatience = 2 * time.Minute
+const readyPatience = 6 * time.Minute
 
 // dnsManifest is cluster DNS.
 //
