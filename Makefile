@@ -166,7 +166,7 @@ test-e2e: build $(control-plane) ## The user's story on the local system.
 	go test -count=1 -timeout 15m -v ./test/e2e -args -bin "$(CURDIR)/bin"
 
 # The commit from which the operator is upgraded, for the story about that.
-EARLIER = e348dc9
+EARLIER = 83de28b
 
 .PHONY: e2e
 e2e: cluster-images .cache/earlier/$(EARLIER) ## Users' stories on a real cluster (needs root): FOCUS=text for some.
