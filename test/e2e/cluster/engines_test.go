@@ -32,7 +32,7 @@ func changesEngines(h *house) {
 				s.leaves(name)
 			}
 		}
-		s.must(ctx, "drain n2 --ignore-daemonsets --delete-emptydir-data --timeout=180s")
+		s.must(ctx, "drain n2 --ignore-daemonsets --delete-emptydir-data --timeout=300s")
 		s.untilAllServe(ctx, engines)
 		for name, pod := range s.enginePods(ctx) {
 			Expect(pod.Spec.NodeName).To(Equal("n1"), name)
@@ -46,7 +46,7 @@ func changesEngines(h *house) {
 		before := s.enginePods(ctx)
 		s.leaves(names(before)...)
 		s.must(ctx, "rollout restart statefulset/sglang -n rl")
-		s.must(ctx, "rollout status statefulset/sglang -n rl --timeout=240s")
+		s.must(ctx, "rollout status statefulset/sglang -n rl --timeout=300s")
 		s.untilAllServe(ctx, engines)
 		s.goesOn(ctx, 40)
 		for name, pod := range s.enginePods(ctx) {

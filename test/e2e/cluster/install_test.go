@@ -29,7 +29,7 @@ func installs(h *house) {
 		}
 		Expect(nodes).To(HaveLen(2))
 		Eventually(ctx, h.leader).Should(BeElementOf(names(pods)))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 
 	It("finds nothing to change when the same manifests are applied again, kustomized or as one file", func(ctx SpecContext) {
 		generation := h.must(ctx, "get deployment berthmaster-manager -n "+operatorNamespace+" -o jsonpath={.metadata.generation}")
@@ -64,14 +64,14 @@ func installs(h *house) {
 		h.applyPool(ctx)
 		h.untilAllServe(ctx, engines)
 		Expect(h.must(ctx, "get -n rl "+poolResource+" "+poolName)).To(ContainSubstring("4/4"))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 }
 
 // install applies the manifests as a user does, and waits.
 func (h *house) install(ctx context.Context) {
 	GinkgoHelper()
 	h.must(ctx, "apply --server-side -k config/default")
-	h.must(ctx, "rollout status deployment/berthmaster-manager -n "+operatorNamespace+" --timeout=120s")
+	h.must(ctx, "rollout status deployment/berthmaster-manager -n "+operatorNamespace+" --timeout=300s")
 }
 
 // applyPool makes the pool's namespace, the accounts of its workers, the engines and the pool.
@@ -83,15 +83,15 @@ func (h *house) applyPool(ctx context.Context) {
 	rendered := h.must(ctx, "kustomize test/e2e/cluster/testdata/pool")
 	// Where the engines keep their records is this run's.
 	h.apply(ctx, strings.ReplaceAll(rendered, "EXECUTIONS", h.executions()), "--server-side")
-	h.must(ctx, "rollout status statefulset/sglang -n rl --timeout=120s")
+	h.must(ctx, "rollout status statefulset/sglang -n rl --timeout=300s")
 }
 
 // uninstalls is the administrator's last part.
 func uninstalls(h *house) {
 	It("uninstalls: the pool goes, the operator goes, engines are left alone and nothing else is left", func(ctx SpecContext) {
 		engine := h.enginePods(ctx)
-		h.must(ctx, "delete -n rl --timeout=60s "+poolResource+" "+poolName)
-		h.must(ctx, "delete --timeout=120s -k config/default")
+		h.must(ctx, "delete -n rl --timeout=300s "+poolResource+" "+poolName)
+		h.must(ctx, "delete --timeout=300s -k config/default")
 		Expect(h.must(ctx, "api-resources --api-group="+v1alpha1.GroupVersion.Group+" -o name")).To(BeEmpty())
 		for _, kind := range []string{
 			"clusterroles", "clusterrolebindings", "customresourcedefinitions", "namespaces",
@@ -107,7 +107,7 @@ func uninstalls(h *house) {
 			Expect(ready(pod)).To(BeTrue())
 		}
 		Expect(h.enginePods(ctx)).To(HaveLen(len(engine)))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 }
 
 // ours are the names that the operator's objects have.

@@ -27,13 +27,13 @@ func leases(h *house) {
 		h.apply(ctx, `{apiVersion: v1, kind: ServiceAccount, metadata: {name: stranger, namespace: rl}}`)
 		c.token = strings.TrimSpace(h.must(ctx, "create token stranger -n rl"))
 		Expect(c.ask(ctx)).To(Equal(http.StatusForbidden))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 
 	It("takes leases from a pod with the Python client, by the Service's name and the pod's own token", func(ctx SpecContext) {
 		h.untilAllServe(ctx, engines)
 		h.must(ctx, "create configmap python-sessions -n rl --from-file=test/e2e/cluster/testdata/sessions.py")
 		h.apply(ctx, h.read("test", "e2e", "cluster", "testdata", "python.yaml"))
-		h.must(ctx, "wait --for=condition=Complete job/python-sessions -n rl --timeout=120s")
+		h.must(ctx, "wait --for=condition=Complete job/python-sessions -n rl --timeout=300s")
 		said := h.must(ctx, "logs -n rl job/python-sessions")
 		file := filepath.Join(h.clients(), "python-clients.jsonl")
 		Expect(os.WriteFile(file, []byte(said), 0o644)).To(Succeed())
@@ -46,7 +46,7 @@ func leases(h *house) {
 			}
 			return live.counted()
 		}).Should(Succeed())
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 }
 
 // ask reads the pool's live view and returns the status.

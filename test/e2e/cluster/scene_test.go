@@ -41,7 +41,7 @@ func (h *house) tell(what string, happens func(ctx context.Context, s *scene)) {
 		s := h.begin(ctx)
 		happens(ctx, s)
 		s.end(ctx)
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 }
 
 // begin waits for every engine to serve and lets sessions flow.
@@ -112,7 +112,7 @@ func (s *scene) leaves(backends ...string) { s.disturbed = append(s.disturbed, b
 func (s *scene) end(ctx context.Context) {
 	GinkgoHelper()
 	s.enough()
-	Eventually(ctx, s.played).WithTimeout(3 * time.Minute).Should(Receive(BeNil()))
+	Eventually(ctx, s.played).WithTimeout(5 * time.Minute).Should(Receive(BeNil()))
 	s.untilNothingCounted(ctx)
 	faults := s.run().Faults()
 	Expect(faults).To(BeEmpty(), "the judge found fault with what the engines wrote down")

@@ -24,7 +24,7 @@ func TestCluster(t *testing.T) {
 	}
 	log.SetLogger(GinkgoLogr)
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(2 * time.Minute)
+	SetDefaultEventuallyTimeout(5 * time.Minute)
 	SetDefaultEventuallyPollingInterval(200 * time.Millisecond)
 	suite, reporter := GinkgoConfiguration()
 	// A story that hangs is ended, with the others' results kept.

@@ -39,7 +39,7 @@ func upgrades(h *house) {
 // rollOut applies a version's manifests and waits until both replicas are of it.
 func (s *scene) rollOut(ctx context.Context, manifests string) {
 	s.must(ctx, "apply --server-side --force-conflicts -f "+manifests)
-	s.must(ctx, "rollout status deployment/berthmaster-manager -n "+operatorNamespace+" --timeout=180s")
+	s.must(ctx, "rollout status deployment/berthmaster-manager -n "+operatorNamespace+" --timeout=300s")
 	s.must(ctx, fmt.Sprintf("wait --for=condition=Established crd/%s --timeout=30s", poolResource))
 }
 
