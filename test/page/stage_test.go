@@ -40,17 +40,12 @@ type stage struct {
 	fleet router.Fleet // guarded by mu
 }
 
-// guard lets those look who have the password, and traffic through without one.
+// guard lets those in who have the password.
 type guard struct{}
 
-func (guard) Authorize(r *http.Request, _ router.PoolKey, sender router.SenderName) error {
-	switch r.Header.Get("Authorization") {
-	case "Bearer " + password:
+func (guard) Authorize(r *http.Request, _ router.PoolKey, _ router.SenderName) error {
+	if r.Header.Get("Authorization") == "Bearer "+password {
 		return nil
-	case "":
-		if sender != "" {
-			return nil
-		}
 	}
 	return &router.Refusal{Reason: server.ReasonUnauthenticated, Detail: "this token is not known"}
 }
@@ -130,7 +125,7 @@ func (s *stage) flow() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	pool, err := client.New(client.Config{BaseURL: s.url + "/v1alpha1/namespaces/rl/inferencepools/policy-32b"})
+	pool, err := client.New(client.Config{BaseURL: s.url + "/v1alpha1/namespaces/rl/inferencepools/policy-32b", Token: func(context.Context) (string, error) { return password, nil }})
 	if err != nil {
 		s.t.Fatal(err)
 	}

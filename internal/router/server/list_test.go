@@ -2,6 +2,8 @@ package server
 
 import (
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -90,5 +92,21 @@ func TestAnIntervalThatMakesNoSenseIsRefusedByName(t *testing.T) {
 		if r := w.do(http.MethodGet, w.pool+"/watch?every="+every, nil); r.status != http.StatusBadRequest || r.body["field"] != "every" {
 			t.Errorf("every=%s: %d %v", every, r.status, r.body)
 		}
+	}
+}
+
+func TestAStateThatIsToldAgainLeavesNoEventOut(t *testing.T) {
+	w := newWorld(t, 1)
+	f := newFeed(w.table, 8, w.clock())
+	out := httptest.NewRecorder()
+	s := &stream{w: out, rc: http.NewResponseController(out), patience: patience, feed: f, synced: true, due: true}
+	w.change(func(f *router.Fleet) { f.Published = "step-1" })
+	f.look(w.clock()) // an event and the tick at once
+	if _, err := s.catchUp(); err != nil {
+		t.Fatal(err)
+	}
+	event, state := strings.Index(out.Body.String(), "event: VersionPublished"), strings.Index(out.Body.String(), "event: State")
+	if event < 0 || state < event {
+		t.Errorf("want the event, then the state:\n%s", out.Body.String())
 	}
 }

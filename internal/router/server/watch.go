@@ -57,7 +57,7 @@ func (s *Server) stream(ctx context.Context, r *http.Request, c *call, out *stre
 		select {
 		case <-more:
 		case <-again:
-			out.synced = false // the whole state is next
+			out.due = true
 		case <-beat.C:
 			if err = s.authorize(r, c.pool, ""); err == nil {
 				err = out.heartbeat()
@@ -87,6 +87,8 @@ type stream struct {
 	// can be added to.
 	at     uint64
 	synced bool
+	// due: the state is to be told again, after the events before it.
+	due bool
 }
 
 // again ticks when the state is due again.
@@ -124,6 +126,11 @@ func (v *stream) catchUp() (more <-chan struct{}, err error) {
 	for i := 0; i < len(news) && err == nil; i++ {
 		v.at++
 		err = v.send(news[i])
+	}
+	if v.due && err == nil {
+		// It may be newer than the last event sent, which then is told once more: none is left out.
+		e, _, _ := v.feed.state()
+		v.due, err = false, v.send(e)
 	}
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -68,6 +69,7 @@ func Start(ctx context.Context, profile string) (*Browser, error) {
 		"--no-first-run", "--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+profile, "about:blank")
 	b.command.ExtraFiles = []*os.File{theirIn, theirOut} // become 3 and 4, where the protocol is spoken
 	b.command.WaitDelay = 10 * time.Second
+	b.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its helpers are ended with it
 	err = b.command.Start()
 	_, _ = theirIn.Close(), theirOut.Close()
 	if err != nil {
@@ -103,8 +105,8 @@ func (b *Browser) openTab(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the browser, and waits until it has: when it is asked to end, its helpers end before it
-// and nothing is written to the profile any more.
+// Close ends the browser, and waits until it and its helpers have ended: then nothing is written to the
+// profile any more.
 func (b *Browser) Close() {
 	const patience = 20 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -119,6 +121,20 @@ func (b *Browser) Close() {
 	}
 	_ = b.send.Close()
 	_ = b.command.Wait() // how it ended is no matter
+	b.endHelpers(ctx)
+}
+
+// endHelpers ends what is left of the browser's processes, and waits until nothing is.
+func (b *Browser) endHelpers(ctx context.Context) {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for syscall.Kill(-b.command.Process.Pid, syscall.SIGKILL) == nil {
+		select {
+		case <-tick.C:
+		case <-ctx.Done(): // those that nobody reaps remain as names only
+			return
+		}
+	}
 }
 
 // listen hands answers to those who wait for them, and keeps what the page complains about.

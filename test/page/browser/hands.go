@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -23,7 +24,7 @@ func (b *Browser) Until(ctx context.Context, expression string) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%s: not in time; last: %w", expression, err)
+			return fmt.Errorf("%s: not in time: %w", expression, errors.Join(ctx.Err(), err))
 		}
 	}
 }
