@@ -145,7 +145,6 @@ vet: ## go vet, on every module.
 	go vet ./...
 	cd test/alerts && go vet .
 	cd test/cluster && go vet ./build ./image ./images ./pause ./sandbox
-	cd test/cluster/runtime && go vet ./coredns
 
 .PHONY: lint
 lint: bin/golangci-lint ## The house rules of .golangci.yml, import arrows included.
