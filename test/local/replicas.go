@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -40,7 +41,7 @@ func (s *System) StartReplica(ctx context.Context, flags ...string) (*Replica, e
 	if err != nil {
 		return nil, err
 	}
-	r := &Replica{Leases: loopback(ports[0]), ready: "http://" + loopback(ports[2]) + "/readyz"}
+	r := &Replica{Leases: loopback(ports[0]), ready: scheme(flags) + loopback(ports[2]) + "/readyz"}
 	name := "manager-" + strconv.Itoa(s.front.number())
 	kubeconfig, err := s.linked(r, name)
 	if err != nil {
@@ -65,6 +66,14 @@ func (s *System) StartReplica(ctx context.Context, flags ...string) (*Replica, e
 		r.Link.close()
 	}()
 	return r, nil
+}
+
+// scheme is how ports are served under these flags.
+func scheme(flags []string) string {
+	if slices.Contains(flags, "--tls=Everywhere") {
+		return "https://"
+	}
+	return "http://"
 }
 
 // linked makes a replica's link, and a kubeconfig that leads over it.

@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/berthmaster/berthmaster/client"
+	"github.com/berthmaster/berthmaster/test/local"
+	"github.com/berthmaster/berthmaster/test/story"
+)
+
+var _ = Describe("callers of two replicas that guard their ports", Ordered, func() {
+	var (
+		system *local.System
+		trust  *tls.Config
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		root, err := filepath.Abs("../..")
+		Expect(err).NotTo(HaveOccurred())
+		programs, err := filepath.Abs(*bin)
+		Expect(err).NotTo(HaveOccurred())
+		assets := os.Getenv("KUBEBUILDER_ASSETS")
+		if assets == "" {
+			assets = filepath.Join(root, "bin", "k8s")
+		}
+		system, err = local.Start(ctx, local.Config{
+			Root: root, Bin: programs, Assets: assets, Work: filepath.Join(root, ".cache", "e2e", "callers"),
+			Engines: 2, FirstAddress: netip.MustParseAddr("127.0.0.41"), Speed: speed, Say: func(line string) { GinkgoWriter.Println(line) },
+			Replicas: 2, ReplicaFlags: []string{"--authentication=TokenReview", "--tls=Everywhere"},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(system.Close)
+		Expect(system.ApplySample(ctx)).To(Succeed())
+		Expect(system.Until(ctx, "every engine to serve", story.AllServe(2))).To(Succeed())
+		kubectl := system.Kubectl()
+		for _, command := range []string{
+			"create serviceaccount worker", "create serviceaccount evaluator", "create serviceaccount stranger",
+			"create rolebinding workers --clusterrole=berthmaster-client --serviceaccount=default:worker --serviceaccount=default:evaluator",
+		} {
+			_, err := kubectl.Run(ctx, strings.Fields(command)...)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		_, err = kubectl.Apply(ctx, `{"apiVersion":"inference.berthmaster.io/v1alpha1","kind":"InferencePool","metadata":{"name":"policy","namespace":"default"},
+			"spec":{"senders":[{"name":"eval","subjects":[{"kind":"ServiceAccount","name":"evaluator"}]}]}}`, "--server-side", "--field-manager=narrow")
+		Expect(err).NotTo(HaveOccurred())
+		// Clients find whom to trust in the namespace of the pool.
+		var bundle string
+		Eventually(func() string {
+			bundle, _ = kubectl.Run(ctx, "get", "configmap", "berthmaster-ca", "-o", `jsonpath={.data.ca\.crt}`)
+			return bundle
+		}).WithTimeout(time.Minute).Should(ContainSubstring("BEGIN CERTIFICATE"))
+		roots := x509.NewCertPool()
+		Expect(roots.AppendCertsFromPEM([]byte(bundle))).To(BeTrue())
+		trust = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	})
+
+	token := func(ctx context.Context, account string) string {
+		GinkgoHelper()
+		out, err := system.Kubectl().Run(ctx, "create", "token", account)
+		Expect(err).NotTo(HaveOccurred())
+		return strings.TrimSpace(out)
+	}
+
+	// each makes a call at every replica, of which one forwards it, and hands over status and answer.
+	each := func(ctx context.Context, method, path, bearer, body string, judge func(status int, text string)) {
+		GinkgoHelper()
+		transport := &http.Transport{TLSClientConfig: trust.Clone()}
+		defer transport.CloseIdleConnections()
+		for _, replica := range system.Replicas() {
+			r, err := http.NewRequestWithContext(ctx, method, "https://"+replica.Leases+"/v1alpha1/namespaces/default/inferencepools/policy"+path, strings.NewReader(body))
+			Expect(err).NotTo(HaveOccurred())
+			r.Header.Set("Content-Type", "application/json")
+			if bearer != "" {
+				r.Header.Set("Authorization", "Bearer "+bearer)
+			}
+			reply, err := (&http.Client{Transport: transport}).Do(r)
+			Expect(err).NotTo(HaveOccurred())
+			text, err := io.ReadAll(reply.Body)
+			_ = reply.Body.Close()
+			Expect(err).NotTo(HaveOccurred())
+			judge(reply.StatusCode, string(text))
+		}
+	}
+
+	ask := func(sender string) string {
+		return `{"requestID":"never","sessionID":"s","sender":"` + sender + `","senderGeneration":0,"epoch":1}`
+	}
+
+	It("get nowhere without a token, or without rights, by whichever replica", func(ctx SpecContext) {
+		for _, c := range []struct {
+			bearer, sender string
+			status         int
+			reason         string
+		}{
+			{"", "train", 401, "Unauthenticated"}, {"made-up", "train", 401, "Unauthenticated"},
+			{token(ctx, "stranger"), "train", 403, "Forbidden"}, {token(ctx, "worker"), "eval", 403, "Forbidden"},
+		} {
+			judge := func(status int, text string) {
+				GinkgoHelper()
+				Expect(status).To(Equal(c.status), text)
+				Expect(text).To(ContainSubstring(c.reason))
+			}
+			each(ctx, http.MethodPost, "/leases", c.bearer, ask(c.sender), judge)
+			each(ctx, http.MethodPost, "/senders/"+c.sender+"/proxy/generate", c.bearer, `{"text":"x"}`, judge)
+			if c.sender == "train" {
+				each(ctx, http.MethodGet, "", c.bearer, "", judge)
+				each(ctx, http.MethodGet, "/watch", c.bearer, "", judge)
+			}
+		}
+	})
+
+	It("generate as the senders that are theirs, with the Go client, by whichever replica", func(ctx SpecContext) {
+		for account, sender := range map[string]string{"worker": "train", "evaluator": "eval"} {
+			bearer := token(ctx, account)
+			for _, replica := range system.Replicas() {
+				pool, err := client.New(client.Config{
+					BaseURL: "https://" + replica.Leases + "/v1alpha1/namespaces/default/inferencepools/policy", TLS: trust.Clone(),
+					Token: func(context.Context) (string, error) { return bearer, nil },
+				})
+				Expect(err).NotTo(HaveOccurred())
+				session := pool.Session(client.SessionConfig{ID: account + "-" + replica.Name(), Sender: sender, Epoch: 1})
+				_, err = session.Generate(ctx, client.Request{Wait: time.Minute, Body: map[string]any{
+					"text": "hello", "sampling_params": map[string]any{"max_new_tokens": 4},
+				}})
+				Expect(err).NotTo(HaveOccurred())
+				pool.Close()
+			}
+		}
+	})
+})
