@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -102,7 +103,11 @@ func (s *scene) clientLog() string { return filepath.Join(s.clients(), s.prefix+
 // goesOn waits until so many further turns have run to their end.
 func (s *scene) goesOn(ctx context.Context, turns int) {
 	GinkgoHelper()
-	Expect(s.player.AwaitDone(ctx, s.player.Counts("").Done+turns)).To(Succeed())
+	err := s.player.AwaitDone(ctx, s.player.Counts("").Done+turns)
+	if errors.Is(err, traffic.ErrEnded) {
+		err = errors.Join(err, <-s.played) // which says why
+	}
+	Expect(err).NotTo(HaveOccurred())
 }
 
 // leaves names backends that sessions may leave in this story.
