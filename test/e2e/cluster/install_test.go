@@ -92,6 +92,7 @@ func uninstalls(h *house) {
 		engine := h.enginePods(ctx)
 		h.must(ctx, "delete -n rl --timeout=300s "+poolResource+" "+poolName)
 		h.must(ctx, "delete --timeout=300s -k config/default")
+		h.must(ctx, "delete configmap -A --field-selector=metadata.name="+authorities)
 		Expect(h.must(ctx, "api-resources --api-group="+v1alpha1.GroupVersion.Group+" -o name")).To(BeEmpty())
 		for _, kind := range []string{
 			"clusterroles", "clusterrolebindings", "customresourcedefinitions", "namespaces",
