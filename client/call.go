@@ -101,6 +101,11 @@ func (p *Pool) once(ctx context.Context, c call, into any) error {
 	if err != nil {
 		return err
 	}
+	return c.read(resp, into)
+}
+
+// read takes the answer to a call, whatever it is.
+func (c *call) read(resp *http.Response, into any) error {
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {

@@ -75,7 +75,7 @@ func lawClearBeforeUpdate(c *plannedCase) error {
 			continue
 		}
 		frozen := !empties(&c.ask) && b.Pause == rollout.PausedByUs
-		if !(half(c, b) && b.Pause != rollout.PausedByOthers) && !frozen {
+		if (!half(c, b) || b.Pause == rollout.PausedByOthers) && !frozen {
 			return fmt.Errorf("1: %s is updated while something may run there", b.Name)
 		}
 	}
@@ -88,7 +88,7 @@ func lawFlushOnlyIdle(c *plannedCase) error {
 		if step.Flush != rollout.FlushIdle {
 			continue
 		}
-		frozen := ours(b) && !(b.Pause == rollout.PausedByUs && b.PausedHow == rollout.PauseAbort) || b.Pause == rollout.PausedByOthers
+		frozen := ours(b) && (b.Pause != rollout.PausedByUs || b.PausedHow != rollout.PauseAbort) || b.Pause == rollout.PausedByOthers
 		waits := b.Pause == rollout.NotPaused && half(c, b) // for what runs to end, by itself
 		if !quiet(c, b) && !waits || frozen {
 			return fmt.Errorf("2: %s is flushed and not known idle", b.Name)

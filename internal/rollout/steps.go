@@ -33,10 +33,10 @@ func (v *view) next(i int) move {
 		return wait(Absent, "the engine cannot be spoken to")
 	case v.failed(b) && !v.passed(b.Failure.RetryAt):
 		return v.rest(b)
-	case !has && !v.begun(b) && b.Report.Freshness == Stale:
-		return do(Verifying, Step{Kind: StepVerify})
 	case has:
 		return v.finish(b)
+	case !v.begun(b) && b.Report.Freshness == Stale:
+		return do(Verifying, Step{Kind: StepVerify})
 	case v.ask.Source == External:
 		return v.expect(b)
 	case v.waitsForTurn(i):

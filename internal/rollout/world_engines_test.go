@@ -41,7 +41,7 @@ func (w *world) handle(i int, step rollout.Step) rollout.Answer {
 		w.halt(i, step.Pause)
 	case rollout.StepContinue:
 		if e.by == "others" {
-			w.fail("an engine that others paused is continued")
+			w.failf("an engine that others paused is continued")
 		}
 		e.paused, e.by = "", ""
 	case rollout.StepUpdate:
@@ -83,10 +83,10 @@ func (w *world) load(i int, step rollout.Step) rollout.Answer {
 	e := w.engines[i]
 	if w.running(i) > 0 {
 		if step.Flush == rollout.FlushIdle {
-			w.fail("the cache of %c is flushed under a request", 'a'+i)
+			w.failf("the cache of %c is flushed under a request", 'a'+i)
 		}
 		if w.spec.Strategy == rollout.Rolling || w.spec.Strategy == rollout.AllAtOnce && (w.spec.Clearing == rollout.ClearDrain || w.spec.Clearing == rollout.ClearAbort) {
-			w.fail("%c is updated under a request", 'a'+i)
+			w.failf("%c is updated under a request", 'a'+i)
 		}
 	}
 	if e.refuse > 0 {
@@ -131,14 +131,14 @@ func (w *world) grant() {
 		said := w.router.confirmed[i]
 		versions[said] = true
 		if e.version != said && w.spec.Source == rollout.Disk {
-			w.fail("%c has %s, and a lease there says %s", 'a'+i, e.version, said)
+			w.failf("%c has %s, and a lease there says %s", 'a'+i, e.version, said)
 		}
 		if w.running(i) < 2 {
 			w.router.runs = append(w.router.runs, &run{at: i, granted: said, turns: 2})
 		}
 	}
 	if len(versions) > 2 {
-		w.fail("%d versions are granted at once", len(versions))
+		w.failf("%d versions are granted at once", len(versions))
 	}
 }
 
@@ -149,7 +149,7 @@ func (w *world) work() {
 		e := w.engines[r.at]
 		if e.paused == "" && !e.dead {
 			if e.version != r.granted && !r.mixed {
-				w.fail("a request of %s ends on %s and does not say so", r.granted, e.version)
+				w.failf("a request of %s ends on %s and does not say so", r.granted, e.version)
 			}
 			r.turns--
 		}
@@ -195,7 +195,7 @@ func (w *world) finish(crashAt, limit int) int {
 		w.pass()
 	}
 	if w.broken == nil {
-		w.fail("not done after %d rounds: %s", limit, w.state())
+		w.failf("not done after %d rounds: %s", limit, w.state())
 	}
 	return acts
 }

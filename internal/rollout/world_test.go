@@ -26,14 +26,13 @@ type world struct {
 }
 
 type status struct {
-	published     rollout.Version
-	publishedAt   time.Time
-	target        rollout.Version
-	start         time.Time
-	begun         []rollout.Version
-	pause         []rollout.Pause
-	how           []rollout.PauseMode
-	startedAsking bool
+	published   rollout.Version
+	publishedAt time.Time
+	target      rollout.Version
+	start       time.Time
+	begun       []rollout.Version
+	pause       []rollout.Pause
+	how         []rollout.PauseMode
 }
 
 // routerState is what the router was told and what it counts.
@@ -94,7 +93,7 @@ func newMemory(size int) memory {
 	return memory{records: make([]rollout.Record, size), pausedBy: make([]rollout.Pause, size)}
 }
 
-func (w *world) fail(format string, args ...any) {
+func (w *world) failf(format string, args ...any) {
 	if w.broken == nil {
 		w.broken = fmt.Errorf(format, args...)
 	}
@@ -212,7 +211,7 @@ func (w *world) look() {
 	plan := rollout.Decide(ask, all, w.now)
 	c := plannedCase{ask: ask, all: all, now: w.now, plan: plan}
 	if err := c.broken(); err != nil {
-		w.fail("%w", err)
+		w.failf("%w", err)
 	}
 	if plan.Published != ask.Published {
 		w.todo = append(w.todo, func() { w.publish(plan.Published) })

@@ -47,10 +47,14 @@ func (r Reach) Endpoint(base BaseURL) error {
 	if len(r.Networks) == 0 {
 		return fmt.Errorf("%w: it allows no network to static endpoints (--engine-networks)", ErrUnreachable)
 	}
-	addr, err := netip.ParseAddr(host)
-	if err != nil {
-		return nil // a name: Dial looks at what it resolves to
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return r.literal(addr)
 	}
+	return nil // a name: Dial looks at what it resolves to
+}
+
+// literal says whether a static endpoint at this address may be called.
+func (r Reach) literal(addr netip.Addr) error {
 	if err := r.special(addr, 0); err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func FuzzCalls(f *testing.F) {
 		for _, b := range live.Backends {
 			counted += b.Outstanding
 		}
-		if most := 1 + int64(live.Totals.Grants)*64; counted < 0 || counted > most {
+		if most := 1 + live.Totals.Grants*64; counted < 0 || counted > most {
 			t.Fatalf("%d executions are counted after %d grants", counted, live.Totals.Grants)
 		}
 	})

@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 func main() {
 	out := flag.String("out", "docs/licences.md", "the file to write")
 	flag.Parse()
-	if err := run(*out); err != nil {
+	if err := run(context.Background(), *out); err != nil {
 		fmt.Fprintln(os.Stderr, "licences:", err)
 		os.Exit(1)
 	}
@@ -27,8 +28,8 @@ func main() {
 // module is one that is linked into a program.
 type module struct{ path, version, folder, licence string }
 
-func run(out string) error {
-	modules, err := linked()
+func run(ctx context.Context, out string) error {
+	modules, err := linked(ctx)
 	if err != nil {
 		return err
 	}
@@ -46,8 +47,8 @@ func run(out string) error {
 }
 
 // linked lists the modules of everything that ./cmd/... imports, but this one.
-func linked() ([]module, error) {
-	raw, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}", "./cmd/...").Output()
+func linked(ctx context.Context) ([]module, error) {
+	raw, err := exec.CommandContext(ctx, "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}", "./cmd/...").Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
