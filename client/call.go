@@ -101,12 +101,12 @@ func (p *Pool) once(ctx context.Context, c call, into any) error {
 	if err != nil {
 		return err
 	}
+	defer func() { _ = resp.Body.Close() }()
 	return c.read(resp, into)
 }
 
-// read takes the answer to a call, whatever it is.
+// read takes the answer to a call, whatever it is. The body stays the caller's to close.
 func (c *call) read(resp *http.Response, into any) error {
-	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func (v *view) next(i int) move {
 		return wait(activityOf(b.Call), "")
 	case b.Contact == Unreachable:
 		return wait(Absent, "the engine cannot be spoken to")
-	case v.failed(b) && !v.passed(b.Failure.RetryAt):
+	case v.rests(b):
 		return v.rest(b)
 	case has:
 		return v.finish(b)
@@ -54,6 +54,9 @@ func (v *view) waitsForTurn(i int) bool {
 	}
 	return v.pinned && v.on(b, v.ask.Published)
 }
+
+// rests reports whether a backend has failed and its back-off has not passed.
+func (v *view) rests(b *Backend) bool { return v.failed(b) && !v.passed(b.Failure.RetryAt) }
 
 // rest is what is said of a backend before its back-off has passed.
 func (v *view) rest(b *Backend) move {
