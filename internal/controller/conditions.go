@@ -19,7 +19,7 @@ const maxNames = 8
 // conditionsOf are all conditions of a pool, from everything else in its status.
 func conditionsOf(backends []v1alpha1.BackendStatus, status *v1alpha1.InferencePoolStatus, a account, now time.Time) []metav1.Condition {
 	return []metav1.Condition{
-		readyCondition(status, a.spec.Leasing),
+		a.ready(status),
 		availableCondition(status.Summary, a.spec),
 		heldCondition(a.spec.Leasing, &a.snapshot),
 		enginesCondition(a.spec.EngineMode, a.plan),

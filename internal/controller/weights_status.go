@@ -102,3 +102,19 @@ func weightChanges(before, after *v1alpha1.InferencePoolStatus) []change {
 	}
 	return changes
 }
+
+// ready is whether leases can be granted, which a pause or a change of weights may forbid for a while.
+func (a account) ready(status *v1alpha1.InferencePoolStatus) metav1.Condition {
+	ready := readyCondition(status, a.spec.Leasing)
+	open := ready.Reason == v1alpha1.ReasonServing || ready.Reason == v1alpha1.ReasonNoneServing
+	switch {
+	case !open:
+		return ready
+	case pauseOf(a.spec.EngineMode).asked():
+		return condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonEnginesPaused, "spec.engineMode pauses the engines: clients wait")
+	case a.plan.weights.rollout.Leases == rollout.LeasesStopped:
+		return condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonRolloutInProgress, "the weights are being changed: clients wait")
+	default:
+		return ready
+	}
+}

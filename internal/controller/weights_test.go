@@ -1,0 +1,158 @@
+package controller
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berthmaster/berthmaster/api/v1alpha1"
+	"github.com/berthmaster/berthmaster/internal/prober"
+	"github.com/berthmaster/berthmaster/internal/rollout"
+	"github.com/berthmaster/berthmaster/internal/router"
+)
+
+func TestAskOfTakesEveryFieldOfTheSpec(t *testing.T) {
+	start, published := metav1.NewTime(noon), metav1.NewTime(noon.Add(-60e9))
+	half := intstr.FromString("50%")
+	facts := &v1alpha1.WeightsStatus{Published: "v1", PublishedTime: &published, Target: "v2", StartTime: &start}
+	full := &v1alpha1.InferencePoolSpec{
+		EngineMode: v1alpha1.EnginesPausedAbort,
+		Weights: &v1alpha1.WeightsSpec{
+			Version: "v2", Source: v1alpha1.WeightsDisk, Strategy: v1alpha1.RolloutRolling, Clearing: v1alpha1.ClearAbort,
+			Verification: v1alpha1.VerifyDeclared, StampEngines: v1alpha1.StampEnabled, MaxUnavailable: &half, DeadlineSeconds: 10,
+			OnFailure: v1alpha1.FailureProceed, MinReadyPercent: 40, PinDeadlineSeconds: 20,
+		},
+	}
+	want := rollout.Ask{
+		Target: "v2", Published: "v1", Start: noon, PublishedAt: published.Time, Told: rollout.LeasesStopped,
+		Source: rollout.Disk, Strategy: rollout.Rolling, Clearing: rollout.ClearAbort, Verification: rollout.VerifyDeclared,
+		Stamping: rollout.StampEnabled, MaxUnavailable: 4, OnFailure: rollout.Proceed, MinReadyPercent: 40,
+		Deadline: seconds(10), PinDeadline: seconds(20), Engines: rollout.EnginesPaused,
+	}
+	if diff := cmp.Diff(want, askOf(full, facts, rollout.LeasesStopped, 9)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	empty := &v1alpha1.InferencePoolSpec{Weights: &v1alpha1.WeightsSpec{Version: "v2"}}
+	want = rollout.Ask{
+		Target: "v2", Source: rollout.External, Strategy: rollout.AllAtOnce, Clearing: rollout.ClearDrain, Verification: rollout.VerifyEngine,
+		Stamping: rollout.StampDisabled, MaxUnavailable: 1, OnFailure: rollout.Hold, MinReadyPercent: 90, PinDeadline: seconds(600),
+	}
+	if diff := cmp.Diff(want, askOf(empty, &v1alpha1.WeightsStatus{}, "", 9)); diff != "" {
+		t.Errorf("empty fields (-want +got):\n%s", diff)
+	}
+}
+
+func TestAReportIsBelievedOnlyIfNothingHasHappenedSince(t *testing.T) {
+	read := rollout.Report{Version: "v2", Freshness: rollout.Fresh, At: noon}
+	healthy := func(version string, confirmed bool, after int32) prober.Observation {
+		return prober.Observation{Verdict: prober.Healthy, WeightVersion: version, VersionConfirmed: confirmed, At: noon.Add(seconds(after))}
+	}
+	for name, c := range map[string]struct {
+		facts   engineFacts
+		memory  engineMemory
+		verdict prober.Observation
+		want    rollout.Report
+	}{
+		"the prober's, if it is later": {
+			engineFacts{}, engineMemory{record: rollout.Record{Report: read}}, healthy("v3", true, 1),
+			rollout.Report{Version: "v3", Freshness: rollout.Fresh, At: noon.Add(seconds(1))},
+		},
+		"our own, if that is later":          {engineFacts{}, engineMemory{record: rollout.Record{Report: read}}, healthy("v1", true, -1), read},
+		"our own, while the prober has none": {engineFacts{}, engineMemory{record: rollout.Record{Report: read}}, healthy("v1", false, 1), read},
+		"not the prober's of before a change": {
+			engineFacts{}, engineMemory{changedAt: noon.Add(seconds(5))}, healthy("v1", true, 1), rollout.Report{},
+		},
+		"none of an engine that is not well": {
+			engineFacts{}, engineMemory{record: rollout.Record{Report: read}}, prober.Observation{Verdict: prober.Refused}, rollout.Report{},
+		},
+		"our own of an engine that we have paused": {
+			engineFacts{paused: aborting}, engineMemory{record: rollout.Record{Report: read}}, prober.Observation{Verdict: prober.Refused}, read,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, reportOf(c.facts, c.memory, &c.verdict)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAPodThatIsUnreadyOnlyBecauseItsEngineRestsIsWaitedFor(t *testing.T) {
+	unready := berth{sighting: running("a")}
+	unready.unusable = v1alpha1.ReasonPodNotReady
+	for name, c := range map[string]struct {
+		facts   engineFacts
+		verdict prober.Verdict
+		want    rollout.Station
+	}{
+		"paused by us":      {engineFacts{paused: aborting}, prober.Unhealthy, rollout.InService},
+		"being updated":     {engineFacts{updating: "v2"}, prober.Unhealthy, rollout.InService},
+		"well all the same": {engineFacts{}, prober.Healthy, rollout.InService},
+		"not well":          {engineFacts{}, prober.Unhealthy, rollout.OutOfService},
+	} {
+		if got := stationOf(&unready, c.facts, c.verdict); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestOrdersAndStepsAreTheSameInBothDirections(t *testing.T) {
+	path := func(v rollout.Version) string { return "/" + string(v) }
+	for _, step := range []rollout.Step{
+		{Kind: rollout.StepPause, Pause: rollout.PauseAbort}, {Kind: rollout.StepRepause, Pause: rollout.PauseRetract},
+		{Kind: rollout.StepPause, Pause: rollout.PauseInPlace}, {Kind: rollout.StepContinue}, {Kind: rollout.StepVerify},
+		{Kind: rollout.StepStamp, Version: "v2"}, {Kind: rollout.StepUpdate, Version: "v2"}, {},
+	} {
+		o := orderOf(step, "v2", path)
+		if got := stepOf(o); got != step {
+			t.Errorf("%+v became %+v", step, got)
+		}
+		if (o.path == "/v2") != (step.Kind == rollout.StepUpdate) {
+			t.Errorf("%+v: path %q", step, o.path)
+		}
+	}
+}
+
+func TestReadySaysWhyClientsWait(t *testing.T) {
+	status := &v1alpha1.InferencePoolStatus{Term: 1, Summary: &v1alpha1.PoolSummary{Backends: 2, Serving: 2}}
+	barrier := plan{weights: weightsPlan{rollout: rollout.Plan{Leases: rollout.LeasesStopped}}}
+	for name, c := range map[string]struct {
+		spec   v1alpha1.InferencePoolSpec
+		plan   plan
+		reason string
+	}{
+		"it serves":                {v1alpha1.InferencePoolSpec{}, plan{}, v1alpha1.ReasonServing},
+		"a barrier of new weights": {v1alpha1.InferencePoolSpec{}, barrier, v1alpha1.ReasonRolloutInProgress},
+		"a pause":                  {v1alpha1.InferencePoolSpec{EngineMode: v1alpha1.EnginesPausedAbort}, plan{}, v1alpha1.ReasonEnginesPaused},
+		"a hold":                   {v1alpha1.InferencePoolSpec{Leasing: v1alpha1.LeasingHeld}, barrier, v1alpha1.ReasonLeasingHeld},
+	} {
+		got := account{spec: &c.spec, plan: &c.plan}.ready(status)
+		if got.Reason != c.reason || (got.Status == metav1.ConditionTrue) != (c.reason == v1alpha1.ReasonServing) {
+			t.Errorf("%s: %s/%s, want reason %s", name, got.Status, got.Reason, c.reason)
+		}
+	}
+}
+
+func TestTheTrainersWordStandsForThoseWhoWereThereThroughout(t *testing.T) {
+	at := metav1.NewTime(noon)
+	marked := v1alpha1.BackendStatus{Name: "a", Incarnation: string(running("a").incarnation), QuietSince: &at}
+	w := worldWith(running("a"), running("b"))
+	w.pool.Status.Weights = &v1alpha1.WeightsStatus{Target: "v1", QuietTime: &at}
+	w.pool.Status.Backends = []v1alpha1.BackendStatus{marked, {Name: "b", Incarnation: string(running("b").incarnation)}}
+	w.pool.Spec.Weights = &v1alpha1.WeightsSpec{Version: "v2", Verification: v1alpha1.VerifyDeclared}
+	w.snapshot = router.Snapshot{}
+	p := decide(w, noon)
+	status := withFacts(&w.pool.Status, &p, noon)
+	if got := status.Backends[0]; got.DeclaredVersion != "v2" || got.QuietSince != nil {
+		t.Errorf("a: declared %q, mark %v; want v2 declared, and the mark gone with the fence", got.DeclaredVersion, got.QuietSince)
+	}
+	if got := status.Backends[1]; got.DeclaredVersion != "" {
+		t.Errorf("b came later and is declared %q", got.DeclaredVersion)
+	}
+	if status.Weights.QuietTime != nil {
+		t.Error("the pool's mark outlives the fence")
+	}
+}
