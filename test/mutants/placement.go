@@ -49,11 +49,14 @@ func placementFaults() []fault {
 func stickinessFaults() []fault {
 	return []fault{
 		{"R2 an inadmissible home keeps its sessions", "pick.go",
-			"\treturn home != nil && home.closedFor(s.published, s.target) == \"\"",
-			"\treturn home != nil"},
+			"\treturn v.home != nil && v.home.closedFor(s.published, s.target) == \"\" && (",
+			"\treturn v.home != nil && ("},
 		{"R2 a session at rest is placed anew", "pick.go",
-			"\treturn s.serves(v.home) && (s.config",
-			"\treturn v.active > 0 && s.serves(v.home) && (s.config"},
+			"\treturn s.serves(v) && (s.config",
+			"\treturn v.active > 0 && s.serves(v) && (s.config"},
+		{"R2 a pinned home keeps everybody", "pick.go",
+			" && (v.home.Drain != DrainPinned || s.pins(v.sender))",
+			""},
 		{"R2 the last backend is honoured by name alone", "pick.go",
 			"|| b.Name != r.LastName ||",
 			"||"},
