@@ -22,7 +22,7 @@ type step struct {
 // apply carries a plan out, step by step, and stops at the first that fails.
 func (r *Reconciler) apply(ctx context.Context, w *world, p *plan, now time.Time) error {
 	for _, s := range r.steps(w, p, now) {
-		log.FromContext(ctx).V(2).Info("step", "step", s.name)
+		log.FromContext(ctx).V(2).Info("step", "step", s.name, "term", w.term)
 		if err := s.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
