@@ -80,7 +80,8 @@ mkdir -p $(1) $(2) && \
 "$(KUBEBUILDER_ASSETS)/kubectl" kustomize config/default > $(1)/install.yaml && \
 "$(KUBEBUILDER_ASSETS)/kubectl" kustomize config/crd > $(2)/crd.yaml && \
 "$(KUBEBUILDER_ASSETS)/kubectl" kustomize config/rbac > $(2)/rights.yaml && \
-"$(KUBEBUILDER_ASSETS)/kubectl" kustomize config/rbac/namespaced > $(2)/rights-namespaced.yaml
+"$(KUBEBUILDER_ASSETS)/kubectl" kustomize config/rbac/namespaced > $(2)/rights-namespaced.yaml && \
+"$(KUBEBUILDER_ASSETS)/kubectl" kustomize config/prometheus > $(2)/monitoring.yaml
 endef
 
 .PHONY: reference
