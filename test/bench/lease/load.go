@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/berthmaster/berthmaster/test/bench/child"
 )
 
 // turnsPerSession is how many leases a session takes; published agent workloads have a median
@@ -171,4 +173,22 @@ func latencies(ctx context.Context, address string, n int, rate float64, length 
 		out = append(out, v...)
 	}
 	return out, err
+}
+
+// throughputOf is what n clients make of a server, and the processor time that it spends on each
+// pair of calls: the one figure that other work on the machine does not change.
+func throughputOf(ctx context.Context, p *child.Process, n int, length time.Duration) (rate float64, each time.Duration, err error) {
+	before, err := p.Usage().CPU()
+	if err != nil {
+		return 0, 0, err
+	}
+	rate, err = throughput(ctx, p.Address, n, length)
+	if err != nil {
+		return 0, 0, err
+	}
+	after, err := p.Usage().CPU()
+	if err != nil {
+		return 0, 0, err
+	}
+	return rate, time.Duration(float64(after-before) / (rate * length.Seconds())).Round(100 * time.Nanosecond), nil
 }

@@ -8,6 +8,8 @@ import (
 	"os/signal"
 	"slices"
 	"time"
+
+	"github.com/berthmaster/berthmaster/test/bench/child"
 )
 
 // options are the flags.
@@ -62,20 +64,20 @@ func run(ctx context.Context, o options) error {
 
 // measure runs the rounds and prints the figures.
 func measure(ctx context.Context, o options) error {
-	api, err := start(ctx, "-role", string(leases))
+	api, err := child.Start(ctx, "-role", string(leases))
 	if err != nil {
 		return err
 	}
-	defer api.stop()
-	sizes, err := sizesOf(ctx, api.address)
+	defer api.Stop()
+	sizes, err := sizesOf(ctx, api.Address)
 	if err != nil {
 		return err
 	}
-	noop, err := start(ctx, "-role", string(empty), "-acquire-bytes", fmt.Sprint(sizes.acquire), "-release-bytes", fmt.Sprint(sizes.release))
+	noop, err := child.Start(ctx, "-role", string(empty), "-acquire-bytes", fmt.Sprint(sizes.acquire), "-release-bytes", fmt.Sprint(sizes.release))
 	if err != nil {
 		return err
 	}
-	defer noop.stop()
+	defer noop.Stop()
 	rate, err := compareThroughput(ctx, o, api, noop)
 	if err != nil {
 		return err
@@ -87,15 +89,15 @@ func measure(ctx context.Context, o options) error {
 }
 
 // compareThroughput prints the ratio and returns the leases per second.
-func compareThroughput(ctx context.Context, o options, api, noop *process) (float64, error) {
+func compareThroughput(ctx context.Context, o options, api, noop *child.Process) (float64, error) {
 	length := time.Duration(o.seconds * float64(time.Second))
 	var ratios, rates []float64
 	for range o.rounds {
-		base, baseCPU, err := noop.throughput(ctx, o.connections, length)
+		base, baseCPU, err := throughputOf(ctx, noop, o.connections, length)
 		if err != nil {
 			return 0, fmt.Errorf("empty handler: %w", err)
 		}
-		got, cpu, err := api.throughput(ctx, o.connections, length)
+		got, cpu, err := throughputOf(ctx, api, o.connections, length)
 		if err != nil {
 			return 0, fmt.Errorf("lease API: %w", err)
 		}
@@ -107,15 +109,15 @@ func compareThroughput(ctx context.Context, o options, api, noop *process) (floa
 }
 
 // compareLatency prints the ratio of the 99th percentiles at a given number of leases per second.
-func compareLatency(ctx context.Context, o options, api, noop *process, rate float64) error {
+func compareLatency(ctx context.Context, o options, api, noop *child.Process, rate float64) error {
 	length := time.Duration(o.seconds * float64(time.Second))
 	var ratios []float64
 	for range o.rounds {
-		base, err := latencies(ctx, noop.address, o.connections, rate, length)
+		base, err := latencies(ctx, noop.Address, o.connections, rate, length)
 		if err != nil {
 			return fmt.Errorf("empty handler: %w", err)
 		}
-		got, err := latencies(ctx, api.address, o.connections, rate, length)
+		got, err := latencies(ctx, api.Address, o.connections, rate, length)
 		if err != nil {
 			return fmt.Errorf("lease API: %w", err)
 		}
@@ -127,10 +129,10 @@ func compareLatency(ctx context.Context, o options, api, noop *process, rate flo
 }
 
 // measureWaking prints the median of how long a freed place takes to reach who waits for it.
-func measureWaking(ctx context.Context, o options, api *process) error {
+func measureWaking(ctx context.Context, o options, api *child.Process) error {
 	var all []time.Duration
 	for range o.rounds {
-		got, err := waking(ctx, api.address, o.waiters)
+		got, err := waking(ctx, api.Address, o.waiters)
 		if err != nil {
 			return fmt.Errorf("waiting clients: %w", err)
 		}

@@ -1,20 +1,17 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/berthmaster/berthmaster/internal/router"
 	"github.com/berthmaster/berthmaster/internal/router/server"
+	"github.com/berthmaster/berthmaster/test/bench/child"
 )
 
 // The pools that are served: a wide one for throughput, and one with a single place, for which
@@ -67,7 +64,7 @@ func serveLeases(ctx context.Context) error {
 		return err
 	}
 	defer s.Close()
-	return serve(ctx, s.HTTPServer())
+	return child.Serve(ctx, s.HTTPServer())
 }
 
 // serveEmpty is the life of the process with the empty handler, on a server of the same settings.
@@ -89,22 +86,5 @@ func serveEmpty(ctx context.Context, acquireBytes, releaseBytes int) error {
 		w.WriteHeader(status)
 		_, _ = w.Write(body)
 	})
-	return serve(ctx, h)
-}
-
-// serve tells where it listens, and ends with the parent process.
-func serve(ctx context.Context, h *http.Server) error {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	fmt.Println(l.Addr().String())
-	go func() {
-		_, _ = bufio.NewReader(os.Stdin).ReadByte()
-		_ = h.Close()
-	}()
-	if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return child.Serve(ctx, h)
 }

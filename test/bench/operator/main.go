@@ -78,7 +78,7 @@ func measure(ctx context.Context, o *options, l layout) (err error) {
 		return err
 	}
 	// The same memory whatever garbage there was: the most that it ever had.
-	mib, err := s.manager.peak()
+	mib, err := s.manager.usage().PeakMiB()
 	if err != nil {
 		return err
 	}

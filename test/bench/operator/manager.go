@@ -7,17 +7,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/berthmaster/berthmaster/test/bench/child"
 )
 
 // errEnded: the manager ended by itself, for what its log says.
 var errEnded = errors.New("the manager ended")
-
-// clockTick is the unit of processor time in /proc, on every architecture that Go runs on.
-const clockTick = 10 * time.Millisecond
 
 // manager is the process that is measured.
 type manager struct {
@@ -66,7 +63,7 @@ func (m *manager) stop() {
 // idle is how much of a processor the manager uses, in thousandths, over some time.
 func (m *manager) idle(ctx context.Context, length time.Duration) (float64, error) {
 	began := time.Now()
-	first, err := m.spent()
+	first, err := m.usage().CPU()
 	if err != nil {
 		return 0, err
 	}
@@ -77,37 +74,9 @@ func (m *manager) idle(ctx context.Context, length time.Duration) (float64, erro
 		return 0, errEnded
 	case <-time.After(length):
 	}
-	last, err := m.spent()
+	last, err := m.usage().CPU()
 	return float64(last-first) / float64(time.Since(began)) * 1000, err
 }
 
-// spent is the processor time of the process so far.
-func (m *manager) spent() (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.cmd.Process.Pid))
-	if err != nil {
-		return 0, err
-	}
-	// The name, in parentheses, may hold anything; user and system time are the 12th and 13th after it.
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	if len(fields) < 13 {
-		return 0, errors.New("the process's times are not where they should be")
-	}
-	user, err := strconv.ParseInt(fields[11], 10, 64)
-	system, other := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * clockTick, errors.Join(err, other)
-}
-
-// peak is the most memory that the process has had resident, in MiB.
-func (m *manager) peak() (float64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.cmd.Process.Pid))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		if value, found := strings.CutPrefix(line, "VmHWM:"); found {
-			kib, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 64)
-			return kib / 1024, err
-		}
-	}
-	return 0, errors.New("the kernel does not tell the process's memory")
-}
+// usage is what the kernel accounts to the process.
+func (m *manager) usage() child.Usage { return child.Usage{PID: m.cmd.Process.Pid} }

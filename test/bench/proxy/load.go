@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/berthmaster/berthmaster/test/bench/child"
 )
 
 func body(more string) string {
@@ -142,7 +144,7 @@ func quantile(values []float64, share float64) float64 {
 }
 
 // measureStreams opens the streams, each past its first event, and looks at the proxy's memory.
-func measureStreams(ctx context.Context, o options, p *process) error {
+func measureStreams(ctx context.Context, o options, p *child.Process) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c := newClient(0)
@@ -155,7 +157,7 @@ func measureStreams(ctx context.Context, o options, p *process) error {
 	for i := range openers {
 		opening.Go(func() {
 			for n := i; n < o.streams && errs[i] == nil; n += openers {
-				errs[i] = open(ctx, c, p.url+proxyPath, text, n, &kept)
+				errs[i] = open(ctx, c, p.URL()+proxyPath, text, n, &kept)
 			}
 		})
 	}
@@ -163,7 +165,7 @@ func measureStreams(ctx context.Context, o options, p *process) error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("open the streams: %w", err)
 	}
-	mib, err := p.residentMiB()
+	mib, err := p.Usage().ResidentMiB()
 	if err != nil {
 		return err
 	}

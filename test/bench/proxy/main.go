@@ -4,9 +4,12 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
 	"time"
+
+	"github.com/berthmaster/berthmaster/test/bench/child"
 )
 
 // options are the flags.
@@ -49,15 +52,15 @@ func main() {
 func run(ctx context.Context, o options) error {
 	switch o.role {
 	case engine:
-		return serve(ctx, engineHandler())
+		return child.Serve(ctx, &http.Server{Handler: engineHandler()})
 	case bare:
-		return serve(ctx, bareProxy(o.engine))
+		return child.Serve(ctx, &http.Server{Handler: bareProxy(o.engine)})
 	case leasing:
 		h, err := leasingProxy(o.engine)
 		if err != nil {
 			return err
 		}
-		return serve(ctx, h)
+		return child.Serve(ctx, &http.Server{Handler: h})
 	case conductor:
 	}
 	return conduct(ctx, o)
@@ -65,25 +68,25 @@ func run(ctx context.Context, o options) error {
 
 // conduct starts the processes, measures, and ends them.
 func conduct(ctx context.Context, o options) error {
-	e, err := start(ctx, "-role", string(engine))
+	e, err := child.Start(ctx, "-role", string(engine))
 	if err != nil {
 		return err
 	}
-	defer e.stop()
-	b, err := start(ctx, "-role", string(bare), "-engine", e.url)
+	defer e.Stop()
+	b, err := child.Start(ctx, "-role", string(bare), "-engine", e.URL())
 	if err != nil {
 		return err
 	}
-	defer b.stop()
-	p, err := start(ctx, "-role", string(leasing), "-engine", e.url)
+	defer b.Stop()
+	p, err := child.Start(ctx, "-role", string(leasing), "-engine", e.URL())
 	if err != nil {
 		return err
 	}
-	defer p.stop()
-	if err := compareRates(ctx, o, b.url, p.url+proxyPath); err != nil {
+	defer p.Stop()
+	if err := compareRates(ctx, o, b.URL(), p.URL()+proxyPath); err != nil {
 		return err
 	}
-	if err := compareFirstBytes(ctx, o, e.url, p.url+proxyPath); err != nil {
+	if err := compareFirstBytes(ctx, o, e.URL(), p.URL()+proxyPath); err != nil {
 		return err
 	}
 	return measureStreams(ctx, o, p)
