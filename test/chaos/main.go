@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -32,10 +31,7 @@ func main() {
 	only := flag.String("only", "", "only the kind whose name contains this")
 	single := flag.Bool("alone", false, "one manager without an election, and the API server away from it")
 	seed := flag.Uint64("seed", 1, "chooses the moments")
-	flag.StringVar(&c.Root, "root", ".", "the project's folder")
-	flag.StringVar(&c.Bin, "bin", "bin", "folder with manager and sglang-sim")
-	flag.StringVar(&c.Assets, "assets", "bin/k8s", "folder with etcd, kube-apiserver and kubectl")
-	flag.StringVar(&c.Work, "work", filepath.Join(".cache", "chaos"), "folder for logs and state")
+	c.Flags(flag.CommandLine, "chaos")
 	flag.Parse()
 	c.Engines, c.FirstAddress, c.Speed = engines, netip.MustParseAddr("127.0.0.61"), speed
 	c.EngineFlags = []string{"--update-time", loading}

@@ -41,10 +41,7 @@ func main() {
 func parse() options {
 	var o options
 	first := "127.0.0.11"
-	flag.StringVar(&o.local.Root, "root", ".", "folder of the project")
-	flag.StringVar(&o.local.Bin, "bin", "bin", "folder with manager and sglang-sim")
-	flag.StringVar(&o.local.Assets, "assets", filepath.Join("bin", "k8s"), "folder with etcd, kube-apiserver and kubectl")
-	flag.StringVar(&o.local.Work, "work", filepath.Join(".cache", "demo-rollout"), "folder for logs; what is in it is removed")
+	o.local.Flags(flag.CommandLine, "demo-rollout")
 	flag.Float64Var(&o.local.Speed, "speed", 25, "how much faster than real time workload and engines run")
 	flag.IntVar(&o.local.Engines, "engines", 8, "how many simulated engines to run")
 	flag.StringVar(&first, "first-address", first, "loopback address of the first engine")

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"net/netip"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -27,12 +25,8 @@ func main() {
 		Engines: 8, FirstAddress: netip.MustParseAddr("127.0.0.81"), Speed: 1, EngineFlags: []string{"--update-time", "500ms"},
 		Say: func(line string) { fmt.Fprintln(os.Stderr, line) },
 	}
-	assets := cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), filepath.Join("bin", "k8s"))
 	rounds := flag.Int("rounds", 3, "changes by each strategy")
-	flag.StringVar(&c.Root, "root", ".", "the project's folder")
-	flag.StringVar(&c.Bin, "bin", "bin", "folder with manager and sglang-sim")
-	flag.StringVar(&c.Assets, "assets", assets, "folder with etcd, kube-apiserver and kubectl")
-	flag.StringVar(&c.Work, "work", filepath.Join(".cache", "rollout"), "folder for logs and state")
+	c.Flags(flag.CommandLine, "rollout")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"net/netip"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -26,12 +24,8 @@ func main() {
 		Engines: 1, FirstAddress: netip.MustParseAddr("127.0.0.71"), Speed: 1, Replicas: 2,
 		Say: func(line string) { fmt.Fprintln(os.Stderr, line) },
 	}
-	assets := cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), filepath.Join("bin", "k8s"))
 	rounds := flag.Int("rounds", 3, "rounds of each kind")
-	flag.StringVar(&c.Root, "root", ".", "the project's folder")
-	flag.StringVar(&c.Bin, "bin", "bin", "folder with manager and sglang-sim")
-	flag.StringVar(&c.Assets, "assets", assets, "folder with etcd, kube-apiserver and kubectl")
-	flag.StringVar(&c.Work, "work", filepath.Join(".cache", "takeover"), "folder for logs and state")
+	c.Flags(flag.CommandLine, "takeover")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
