@@ -94,8 +94,13 @@ licences: ## Write the list of what the programs are built from.
 
 ##@ Checks
 
+# The tests against an API server mostly wait, so that the others run beside them. What both are
+# compiled from comes first, or each would compile it.
 .PHONY: test
-test: verify test-unit test-envtest test-e2e test-chaos test-python test-charts ## Everything that has to pass.
+test: verify ## Everything that has to pass.
+	go build -race ./api/... ./client/... ./cmd/... ./internal/...
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-envtest test-unit
+	@$(MAKE) --no-print-directory test-charts test-python test-e2e test-chaos
 
 .PHONY: verify
 verify: verify-generated verify-reference verify-dist verify-licences verify-format vet lint verify-vulnerabilities ## Generated code, licences, format, vet, lint, known vulnerabilities.
@@ -155,7 +160,7 @@ lint: bin/golangci-lint ## The house rules of .golangci.yml, import arrows inclu
 test-unit: ## Unit and property tests, with the race detector.
 	cd test/alerts && go test .
 	cd test/cluster && go test ./build ./image ./images ./sandbox
-	go test -race -timeout 20m $(unit_packages)
+	nice -n 5 go test -race -timeout 20m $(unit_packages)
 
 .PHONY: test-envtest
 test-envtest: $(control-plane) ## Tests against a real kube-apiserver.
