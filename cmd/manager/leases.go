@@ -50,7 +50,7 @@ func newLeaseAPI(log logr.Logger, o *options, calls server.Config, path proxy.Co
 	if l.observing, err = newObservers(&o.tracing, calls.Log); err != nil {
 		return nil, err
 	}
-	calls.Observer = l.observing
+	calls.Observer, path.Observer = l.observing, l.observing
 	if guard.gate != nil {
 		calls.Authorizer, path.Authorizer = guard.gate, guard.gate
 	}

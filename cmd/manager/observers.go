@@ -11,7 +11,7 @@ import (
 
 	"github.com/berthmaster/berthmaster/internal/leaselog"
 	"github.com/berthmaster/berthmaster/internal/router"
-	"github.com/berthmaster/berthmaster/internal/router/server"
+	"github.com/berthmaster/berthmaster/internal/router/steps"
 	"github.com/berthmaster/berthmaster/internal/tracing"
 )
 
@@ -55,7 +55,7 @@ func newObservers(o *tracingOptions, log *slog.Logger) (*observers, error) {
 }
 
 // Told passes a step on.
-func (o *observers) Told(s *server.Step) {
+func (o *observers) Told(s *steps.Step) {
 	o.log.Told(s)
 	if o.traces != nil {
 		o.traces.Told(s)
@@ -68,6 +68,14 @@ func (o *observers) Context(pool router.PoolKey, request router.RequestID, trace
 		return ""
 	}
 	return o.traces.Context(pool, request, traceparent)
+}
+
+// Exchange is the trace context of an exchange between the proxy and an engine.
+func (o *observers) Exchange(pool router.PoolKey, request router.RequestID, traceparent string) string {
+	if o.traces == nil {
+		return ""
+	}
+	return o.traces.Exchange(pool, request, traceparent)
 }
 
 // around traces the calls of a handler that is the proxy's.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/berthmaster/berthmaster/internal/router"
 	"github.com/berthmaster/berthmaster/internal/router/server"
+	"github.com/berthmaster/berthmaster/internal/router/steps"
 )
 
 // Log is a server.Observer.
@@ -18,7 +19,7 @@ func New(to *slog.Logger) Log { return Log{to} }
 func (Log) Context(router.PoolKey, router.RequestID, string) string { return "" }
 
 // Told writes a line, unless its level is below the logger's.
-func (l Log) Told(s *server.Step) {
+func (l Log) Told(s *steps.Step) {
 	ctx := context.Background()
 	level := levelOf(s)
 	if !l.to.Enabled(ctx, level) {
@@ -29,9 +30,9 @@ func (l Log) Told(s *server.Step) {
 
 // levelOf is what the line is worth: Error for what this process did wrong, Warn for what a person
 // should look at, Info for what is rare, Debug for each turn of each session.
-func levelOf(s *server.Step) slog.Level {
+func levelOf(s *steps.Step) slog.Level {
 	switch {
-	case s.Reason == "Internal":
+	case s.Reason == steps.ReasonInternal:
 		return slog.LevelError
 	case s.Reason == router.ReasonPoolFailed, s.Fate == router.FateFailed, s.Fate == router.FateIsolated:
 		return slog.LevelWarn
@@ -43,22 +44,22 @@ func levelOf(s *server.Step) slog.Level {
 	}
 }
 
-func messageOf(s *server.Step) string {
+func messageOf(s *steps.Step) string {
 	if s.Reason != "" {
 		return "lease: " + string(s.Kind) + " refused"
 	}
-	return map[server.StepKind]string{
-		server.StepAcquire: "lease: granted", server.StepRenew: "lease: renewed", server.StepRelease: "lease: released",
+	return map[steps.Kind]string{
+		steps.Acquire: "lease: granted", steps.Renew: "lease: renewed", steps.Release: "lease: released", steps.Generate: "lease: generated",
 	}[s.Kind]
 }
 
 // attributesOf are what is known of the step; what is not is left out.
-func attributesOf(s *server.Step) []slog.Attr {
+func attributesOf(s *steps.Step) []slog.Attr {
 	out := []slog.Attr{slog.String("pool", s.Pool.Namespace+"/"+s.Pool.Name)}
 	for _, a := range []struct{ key, value string }{
 		{"request", string(s.Request)}, {"session", string(s.Session)}, {"sender", string(s.Sender)}, {"backend", string(s.Backend)},
 		{"incarnation", string(s.Incarnation)}, {"rid", string(s.RID)}, {"outcome", string(s.Outcome)}, {"fate", string(s.Fate)},
-		{"reason", string(s.Reason)},
+		{"reason", string(s.Reason)}, {"via", string(s.Via)},
 	} {
 		if a.value != "" {
 			out = append(out, slog.String(a.key, a.value))
@@ -66,6 +67,9 @@ func attributesOf(s *server.Step) []slog.Attr {
 	}
 	if s.Term > 0 {
 		out = append(out, slog.Int64("term", int64(s.Term)), slog.Int64("epoch", int64(s.Epoch)))
+	}
+	if s.Err != nil {
+		out = append(out, slog.Any("error", s.Err))
 	}
 	if s.Again {
 		out = append(out, slog.Bool("again", true))

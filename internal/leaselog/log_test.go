@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/berthmaster/berthmaster/internal/router"
-	"github.com/berthmaster/berthmaster/internal/router/server"
+	"github.com/berthmaster/berthmaster/internal/router/steps"
 )
 
 // told is the line that a step makes at a level; nil: none.
-func told(t *testing.T, level slog.Level, s server.Step) map[string]any {
+func told(t *testing.T, level slog.Level, s steps.Step) map[string]any {
 	t.Helper()
 	var out bytes.Buffer
 	New(slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: level}))).Told(&s)
@@ -29,10 +29,10 @@ func told(t *testing.T, level slog.Level, s server.Step) map[string]any {
 	return line
 }
 
-func granted() server.Step {
+func granted() steps.Step {
 	began := time.Unix(1_700_000_000, 0)
-	return server.Step{
-		Kind: server.StepAcquire, Pool: router.PoolKey{Namespace: "rl", Name: "policy"}, Request: "r1", Session: "s1", Sender: "train",
+	return steps.Step{
+		Kind: steps.Acquire, Pool: router.PoolKey{Namespace: "rl", Name: "policy"}, Request: "r1", Session: "s1", Sender: "train",
 		Backend: "b0", Incarnation: "pod-0/c-1", RID: "abc", Epoch: 3, Term: 2, Began: began, Ended: began.Add(time.Millisecond),
 	}
 }
@@ -49,15 +49,15 @@ func TestALineSaysWhomItConcerns(t *testing.T) {
 
 func TestLevelsSayWhatALineIsWorth(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*server.Step)
+		change func(*steps.Step)
 		want   string
 	}{
-		"a grant is one of millions":          {func(*server.Step) {}, "DEBUG"},
-		"waiting is no news":                  {func(s *server.Step) { s.Reason = router.ReasonSenderFenced }, "DEBUG"},
-		"an uncertain end is rare":            {func(s *server.Step) { s.Outcome, s.Fate = router.Ambiguous, router.FateDead }, "INFO"},
-		"a stranger's token is rare":          {func(s *server.Step) { s.Reason = router.ReasonTokenInvalid }, "INFO"},
-		"a failed pool is to be looked at":    {func(s *server.Step) { s.Outcome, s.Fate = router.Ambiguous, router.FateFailed }, "WARN"},
-		"what we did wrong is ours to answer": {func(s *server.Step) { s.Reason = "Internal" }, "ERROR"},
+		"a grant is one of millions":          {func(*steps.Step) {}, "DEBUG"},
+		"waiting is no news":                  {func(s *steps.Step) { s.Reason = router.ReasonSenderFenced }, "DEBUG"},
+		"an uncertain end is rare":            {func(s *steps.Step) { s.Outcome, s.Fate = router.Ambiguous, router.FateDead }, "INFO"},
+		"a stranger's token is rare":          {func(s *steps.Step) { s.Reason = router.ReasonTokenInvalid }, "INFO"},
+		"a failed pool is to be looked at":    {func(s *steps.Step) { s.Outcome, s.Fate = router.Ambiguous, router.FateFailed }, "WARN"},
+		"what we did wrong is ours to answer": {func(s *steps.Step) { s.Reason = steps.ReasonInternal }, "ERROR"},
 	} {
 		s := granted()
 		c.change(&s)

@@ -5,4 +5,7 @@
 // and its id, so that a renewal which another replica answers after a take-over still belongs to it. A
 // caller that sends a W3C trace context of its own has its lease's spans in its own trace instead. The
 // answer to an acquire says the context, for the client to pass on to the engine.
+//
+// A call of the transparent proxy is a span of its own, with the steps of its lease and the exchange
+// with the engine below it; the engine is told of the exchange's span.
 package tracing

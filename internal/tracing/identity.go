@@ -44,7 +44,10 @@ func (generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 }
 
 // NewSpanID is called for spans with a parent.
-func (generator) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
+func (generator) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	if s, ok := ctx.Value(exchangeKey{}).(trace.SpanID); ok {
+		return s
+	}
 	var s trace.SpanID
 	_, _ = rand.Read(s[:]) // never fails, see NewIDs
 	return s

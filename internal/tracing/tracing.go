@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"net/http"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -15,7 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/berthmaster/berthmaster/internal/router"
-	"github.com/berthmaster/berthmaster/internal/router/server"
+	"github.com/berthmaster/berthmaster/internal/router/steps"
 )
 
 // Config says where spans go.
@@ -27,7 +26,7 @@ type Config struct {
 	Percent int
 }
 
-// Tracing is a server.Observer that makes spans. Its owner closes it.
+// Tracing is an Observer of the lease API, and of the proxy, that makes spans. Its owner closes it.
 type Tracing struct {
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
@@ -92,27 +91,55 @@ func (t *Tracing) Context(pool router.PoolKey, request router.RequestID, tracepa
 
 // Told makes the spans of a step. The first acquire of a request is its root, unless the caller has a
 // span that it belongs to; all else hangs on that.
-func (t *Tracing) Told(s *server.Step) {
+func (t *Tracing) Told(s *steps.Step) {
 	parent, own, ok := t.parent(s.Pool, s.Request, s.Traceparent)
 	if !ok {
 		return
 	}
 	ctx := trace.ContextWithRemoteSpanContext(context.Background(), parent)
-	if own && s.Kind == server.StepAcquire && !s.Again && s.Reason == "" {
+	if own && s.Kind == steps.Acquire && !s.Again && s.Reason == "" {
 		ctx = context.WithValue(context.Background(), rootKey{}, root{parent.TraceID(), parent.SpanID()})
 	}
-	ctx, span := t.tracer.Start(ctx, string(s.Kind), trace.WithTimestamp(s.Began), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attributesOf(s)...))
+	if s.Kind == steps.Generate {
+		ctx = context.WithValue(ctx, exchangeKey{}, exchangeOf(s.Pool, s.Request))
+	}
+	ctx, span := t.tracer.Start(ctx, string(s.Kind), trace.WithTimestamp(s.Began), trace.WithSpanKind(kindOf(s)), trace.WithAttributes(attributesOf(s)...))
 	if !s.WaitBegan.IsZero() {
 		_, wait := t.tracer.Start(ctx, "wait", trace.WithTimestamp(s.WaitBegan))
 		wait.End(trace.WithTimestamp(s.Ended))
 	}
-	if s.Reason != "" {
-		span.SetStatus(codes.Error, string(s.Reason))
+	if failure := failureOf(s); failure != "" {
+		span.SetStatus(codes.Error, failure)
 	}
 	span.End(trace.WithTimestamp(s.Ended))
 }
 
-func attributesOf(s *server.Step) []attribute.KeyValue {
+// kindOf is what a step is to those who draw traces: a call that was answered, one that was made, or
+// something that the proxy does in between.
+func kindOf(s *steps.Step) trace.SpanKind {
+	switch {
+	case s.Kind == steps.Generate:
+		return trace.SpanKindClient
+	case s.Via == steps.ViaProxy:
+		return trace.SpanKindInternal
+	default:
+		return trace.SpanKindServer
+	}
+}
+
+// failureOf says what makes a step an error; empty: nothing does.
+func failureOf(s *steps.Step) string {
+	switch {
+	case s.Reason != "":
+		return string(s.Reason)
+	case s.Kind == steps.Generate && s.Outcome != router.Succeeded && s.Outcome != router.Aborted:
+		return string(s.Outcome)
+	default:
+		return ""
+	}
+}
+
+func attributesOf(s *steps.Step) []attribute.KeyValue {
 	out := []attribute.KeyValue{
 		attribute.String("berthmaster.namespace", s.Pool.Namespace), attribute.String("berthmaster.pool", s.Pool.Name),
 		attribute.String("berthmaster.request", string(s.Request)),
@@ -129,27 +156,4 @@ func attributesOf(s *server.Step) []attribute.KeyValue {
 		out = append(out, attribute.Int64("berthmaster.term", int64(s.Term)))
 	}
 	return out
-}
-
-// Proxy makes a span of each call of the transparent proxy, and has the engine see it as its parent.
-func (t *Tracing) Proxy(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := context.Background()
-		if s, ok := sent(r.Header.Get(server.TraceHeader)); ok {
-			if !s.IsSampled() {
-				next.ServeHTTP(w, r)
-				return
-			}
-			ctx = trace.ContextWithRemoteSpanContext(ctx, s)
-		} else if id, _ := (generator{}).NewIDs(ctx); !t.sampled(id) {
-			next.ServeHTTP(w, r)
-			return
-		}
-		_, span := t.tracer.Start(ctx, "proxy", trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attribute.String("url.path", r.URL.Path)))
-		defer span.End()
-		r = r.WithContext(r.Context())
-		r.Header = r.Header.Clone()
-		r.Header.Set(server.TraceHeader, header(span.SpanContext()))
-		next.ServeHTTP(w, r)
-	})
 }

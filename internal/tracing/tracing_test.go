@@ -1,8 +1,6 @@
 package tracing
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"testing"
@@ -12,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/berthmaster/berthmaster/internal/router"
-	"github.com/berthmaster/berthmaster/internal/router/server"
+	"github.com/berthmaster/berthmaster/internal/router/steps"
 )
 
 var (
@@ -22,8 +20,8 @@ var (
 
 const theirs = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-func step(kind server.StepKind, change ...func(*server.Step)) *server.Step {
-	s := &server.Step{Kind: kind, Pool: pool, Request: "r1", Session: "s1", Sender: "train", Backend: "b0", Term: 2, Began: began, Ended: began.Add(time.Second)}
+func step(kind steps.Kind, change ...func(*steps.Step)) *steps.Step {
+	s := &steps.Step{Kind: kind, Pool: pool, Request: "r1", Session: "s1", Sender: "train", Backend: "b0", Term: 2, Began: began, Ended: began.Add(time.Second)}
 	for _, f := range change {
 		f(s)
 	}
@@ -31,7 +29,7 @@ func step(kind server.StepKind, change ...func(*server.Step)) *server.Step {
 }
 
 // spans are those that steps make, in two replicas that know nothing of each other.
-func spans(t *testing.T, percent int, steps ...*server.Step) tracetest.SpanStubs {
+func spans(t *testing.T, percent int, steps ...*steps.Step) tracetest.SpanStubs {
 	t.Helper()
 	out := tracetest.NewInMemoryExporter()
 	replicas := []*Tracing{To(percent, sdk.WithSyncer(out)), To(percent, sdk.WithSyncer(out))}
@@ -42,7 +40,7 @@ func spans(t *testing.T, percent int, steps ...*server.Step) tracetest.SpanStubs
 }
 
 func TestARequestIsOneTraceAcrossReplicas(t *testing.T) {
-	got := spans(t, 100, step(server.StepAcquire, func(s *server.Step) { s.WaitBegan = began.Add(time.Millisecond) }), step(server.StepRenew), step(server.StepRelease))
+	got := spans(t, 100, step(steps.Acquire, func(s *steps.Step) { s.WaitBegan = began.Add(time.Millisecond) }), step(steps.Renew), step(steps.Release))
 	var names []string
 	byName := map[string]tracetest.SpanStub{}
 	for _, s := range got {
@@ -68,17 +66,17 @@ func TestARequestIsOneTraceAcrossReplicas(t *testing.T) {
 }
 
 func TestACallersOwnTraceIsJoinedAndItsDecisionObeyed(t *testing.T) {
-	joined := spans(t, 0, step(server.StepAcquire, func(s *server.Step) { s.Traceparent = theirs }))
+	joined := spans(t, 0, step(steps.Acquire, func(s *steps.Step) { s.Traceparent = theirs }))
 	if len(joined) != 1 || joined[0].SpanContext.TraceID().String() != theirs[3:35] || joined[0].Parent.SpanID().String() != theirs[36:52] {
 		t.Errorf("%+v", joined)
 	}
-	if silent := spans(t, 100, step(server.StepAcquire, func(s *server.Step) { s.Traceparent = theirs[:53] + "00" })); len(silent) > 0 {
+	if silent := spans(t, 100, step(steps.Acquire, func(s *steps.Step) { s.Traceparent = theirs[:53] + "00" })); len(silent) > 0 {
 		t.Errorf("the caller does not trace, and %d spans were made", len(silent))
 	}
 }
 
 func TestTheAnswerNamesTheRootForTheEngine(t *testing.T) {
-	root := spans(t, 100, step(server.StepAcquire))[0]
+	root := spans(t, 100, step(steps.Acquire))[0]
 	context, ok := sent(To(100, sdk.WithSyncer(tracetest.NewInMemoryExporter())).Context(pool, "r1", ""))
 	if !ok || context.TraceID() != root.SpanContext.TraceID() || context.SpanID() != root.SpanContext.SpanID() || !context.IsSampled() {
 		t.Errorf("the engine is told %v, the root is %v", context, root.SpanContext)
@@ -89,8 +87,8 @@ func TestPercentIsOfRequestsAndAllOfOneOrNone(t *testing.T) {
 	const n = 4000
 	traced := 0
 	for i := range n {
-		named := func(s *server.Step) { s.Request = router.RequestID("request-" + strconv.Itoa(i)) }
-		switch len(spans(t, 25, step(server.StepAcquire, named), step(server.StepRelease, named))) {
+		named := func(s *steps.Step) { s.Request = router.RequestID("request-" + strconv.Itoa(i)) }
+		switch len(spans(t, 25, step(steps.Acquire, named), step(steps.Release, named))) {
 		case 2:
 			traced++
 		case 0:
@@ -101,30 +99,14 @@ func TestPercentIsOfRequestsAndAllOfOneOrNone(t *testing.T) {
 	if share := float64(traced) / n; share < 0.2 || share > 0.3 {
 		t.Errorf("%v of the requests are traced, want a quarter", share)
 	}
-	if got := spans(t, 0, step(server.StepAcquire)); len(got) > 0 {
+	if got := spans(t, 0, step(steps.Acquire)); len(got) > 0 {
 		t.Errorf("0 percent, and %d spans", len(got))
 	}
 }
 
 func TestARefusalIsAnErrorAndNoRoot(t *testing.T) {
-	got := spans(t, 100, step(server.StepAcquire, func(s *server.Step) { s.Reason = router.ReasonNoBackend }))
+	got := spans(t, 100, step(steps.Acquire, func(s *steps.Step) { s.Reason = router.ReasonNoBackend }))
 	if len(got) != 1 || got[0].Status.Description != "NoBackend" || !got[0].Parent.IsValid() {
 		t.Errorf("%+v", got)
-	}
-}
-
-func TestTheEngineBehindTheProxySeesTheProxysSpan(t *testing.T) {
-	out := tracetest.NewInMemoryExporter()
-	var seen string
-	h := To(100, sdk.WithSyncer(out)).Proxy(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r.Header.Get("Traceparent") }))
-	r := httptest.NewRequest(http.MethodPost, "/v1alpha1/namespaces/rl/inferencepools/policy/senders/train/proxy/generate", nil)
-	r.Header.Set("Traceparent", theirs)
-	h.ServeHTTP(httptest.NewRecorder(), r)
-	spans := out.GetSpans()
-	if len(spans) != 1 || header(spans[0].SpanContext) != seen || spans[0].Parent.SpanID().String() != theirs[36:52] {
-		t.Errorf("the engine saw %s; spans %+v", seen, spans)
-	}
-	if r.Header.Get("Traceparent") != theirs {
-		t.Error("the caller's request was changed")
 	}
 }

@@ -52,6 +52,8 @@ type Config struct {
 	Random io.Reader
 	// Authorizer guards every call; nil: nobody is asked, for a server on loopback.
 	Authorizer Authorizer
+	// Observer is told of every step of a lease; nil: nobody is.
+	Observer Observer
 	// Settings are a pool's own, asked for once per request and more; nil: the zero Settings for all.
 	Settings func(router.PoolKey) Settings
 	// Limits: the zero value of each field stands for its default.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/berthmaster/berthmaster/internal/router"
 	"github.com/berthmaster/berthmaster/internal/router/proxy/wire"
+	"github.com/berthmaster/berthmaster/internal/router/steps"
 )
 
 // attempts is how often a request is tried: again only if not a byte of it was written.
@@ -35,7 +36,7 @@ func (h *Handler) generate(c *call) {
 	}
 	for range attempts {
 		r.ID = router.RequestID("p-" + h.random())
-		grant, err := h.hold(c, r)
+		grant, err := h.acquire(c, r)
 		if err != nil {
 			h.giveUp(c, err)
 			return
@@ -46,6 +47,15 @@ func (h *Handler) generate(c *call) {
 	}
 	h.giveUp(c, &router.Refusal{Reason: reasonUnreachable, Outcome: router.NotSent, RetryAfter: time.Second,
 		Detail: "no backend took the connection; the request was not sent"})
+}
+
+// acquire takes a lease, and tells of it.
+func (h *Handler) acquire(c *call, r router.Request) (promised, error) {
+	step := h.begin(steps.Acquire, c, h.cfg.Clock())
+	step.Asks(&r)
+	g, err := h.hold(c, r, step)
+	h.end(step, &g.Claim, err)
+	return g, err
 }
 
 // giveUpReading answers a request whose body may not have been read to its end.
@@ -106,6 +116,7 @@ func (h *Handler) exchange(c *call, f *fields, body *spool, g promised) progress
 	x.lease = h.keep(c, g, func() { cut(errLeaseOver) })
 	x.silent = time.AfterFunc(h.cfg.Limits.Silence, func() { cut(errSilent) })
 	defer x.silent.Stop()
+	defer x.tell(h.begin(steps.Generate, c, h.cfg.Clock()))
 	resp, err := h.cfg.Transport.Do(ctx, g.URL, x.request(f, body, g))
 	if err != nil {
 		return x.broke(err)
@@ -127,6 +138,9 @@ func (x *exchange) request(f *fields, body *spool, g promised) *wire.Request {
 	passed(x.c.r.Header, head)
 	if head.Get(sessionHeader) == "" {
 		head[sessionHeader] = []string{string(g.Claim.Session)}
+	}
+	if context := x.traced(); context != "" {
+		head[steps.TraceHeader] = []string{context}
 	}
 	x.h.identify(x.c, head)
 	return &wire.Request{
@@ -186,6 +200,7 @@ func (x *exchange) conclude(o router.Outcome, r router.Reply) router.Ending {
 	defer stop()
 	if settled, err := x.c.table.AwaitFate(ctx, x.lease.grant.Claim); err == nil {
 		end = settled
+		x.lease.learns(settled)
 	}
 	return end
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/berthmaster/berthmaster/internal/router"
+	"github.com/berthmaster/berthmaster/internal/router/steps"
 )
 
 // Headers by which a client that knows them says what it belongs to. Without them a request is
@@ -57,8 +58,9 @@ type promised struct {
 	asked time.Time
 }
 
-// hold returns a lease, waiting for it in the pool's queue as long as that has a prospect.
-func (h *Handler) hold(c *call, r router.Request) (promised, error) {
+// hold returns a lease, waiting for it in the pool's queue as long as that has a prospect. step is told
+// of the wait.
+func (h *Handler) hold(c *call, r router.Request, step *steps.Step) (promised, error) {
 	asked := h.cfg.Clock()
 	g, err := c.table.Acquire(r, asked)
 	if err == nil {
@@ -71,6 +73,7 @@ func (h *Handler) hold(c *call, r router.Request) (promised, error) {
 		return promised{}, &router.Refusal{Reason: router.ReasonContended, Detail: "the proxy holds as many requests of this pool as it may", RetryAfter: time.Second}
 	}
 	defer c.meter.unhold()
+	step.Waits(h.cfg.Clock())
 	waited, err := h.wait(c, r)
 	if err != nil {
 		return waited, err

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/berthmaster/berthmaster/internal/router"
+	"github.com/berthmaster/berthmaster/internal/router/steps"
 )
 
 // lease is the proxy's end of a lease: it renews until it is released. It belongs to one exchange.
 type lease struct {
 	h     *Handler
+	call  *call
 	table *router.Table
 	grant promised
 	// over is called if the router answers for the execution no more.
@@ -37,7 +39,7 @@ const renewalsPerTTL = 3
 
 // keep begins to renew.
 func (h *Handler) keep(c *call, g promised, over func()) *lease {
-	l := &lease{h: h, table: c.table, grant: g, over: over}
+	l := &lease{h: h, call: c, table: c.table, grant: g, over: over}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timer = time.AfterFunc(g.TTL/renewalsPerTTL, l.renew)
@@ -45,32 +47,45 @@ func (h *Handler) keep(c *call, g promised, over func()) *lease {
 }
 
 func (l *lease) renew() {
+	step := l.h.begin(steps.Renew, l.call, l.h.cfg.Clock())
+	if err := l.extend(); !errors.Is(err, errReleased) {
+		l.h.end(step, &l.grant.Claim, err)
+	}
+}
+
+// errReleased: there is nothing to renew any more.
+var errReleased = errors.New("the lease has been released")
+
+// extend renews, and sets the time of the next renewal.
+func (l *lease) extend() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.phase == released {
-		return
+		return errReleased
 	}
 	_, err := l.table.Renew(l.grant.Claim, l.begun, l.h.cfg.Clock())
 	if err != nil && !errors.Is(err, router.ErrNoLeader) {
 		l.over()
-		return
+		return err
 	}
 	l.timer.Reset(l.grant.TTL / renewalsPerTTL)
+	return err
 }
 
 // mayBegin says whether the request may be written now: within its start window, counted from
 // before the latest answer was asked for. A lease that was waited for, or whose connection took
 // long, is renewed first. An error means that nothing may be written.
 func (l *lease) mayBegin() error {
+	step := l.h.begin(steps.Renew, l.call, l.h.cfg.Clock())
+	renewed, err := l.refresh()
+	if renewed {
+		l.h.end(step, &l.grant.Claim, err)
+	}
+	if err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.h.cfg.Clock()
-	if l.grant.asked.IsZero() || now.Sub(l.grant.asked) > l.grant.StartWindow/2 {
-		if _, err := l.table.Renew(l.grant.Claim, router.NotStarted, now); err != nil {
-			return err
-		}
-		l.grant.asked = now
-	}
 	if l.h.cfg.Clock().Sub(l.grant.asked) >= l.grant.StartWindow {
 		return errWindowClosed
 	}
@@ -78,14 +93,41 @@ func (l *lease) mayBegin() error {
 	return nil
 }
 
+// refresh renews a lease whose start window is half over, or not known to have begun. It reports
+// whether it had to.
+func (l *lease) refresh() (renewed bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.h.cfg.Clock()
+	if !l.grant.asked.IsZero() && now.Sub(l.grant.asked) <= l.grant.StartWindow/2 {
+		return false, nil
+	}
+	if _, err := l.table.Renew(l.grant.Claim, router.NotStarted, now); err != nil {
+		return true, err
+	}
+	l.grant.asked = now
+	return true, nil
+}
+
 var errWindowClosed = errors.New("the lease's start window is closed")
 
 // release ends the lease, once: what is said first stands.
 func (l *lease) release(o router.Outcome, r router.Reply) router.Ending {
+	step := l.h.begin(steps.Release, l.call, l.h.cfg.Clock())
+	end, err := l.close(o, r)
+	if step != nil && !errors.Is(err, errReleased) {
+		step.Outcome, step.Fate = o, end.Fate
+		l.h.end(step, &l.grant.Claim, err)
+	}
+	return end
+}
+
+// close is release without a word. It fails with errReleased if it has been released before.
+func (l *lease) close(o router.Outcome, r router.Reply) (router.Ending, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.phase == released {
-		return l.end
+		return l.end, errReleased
 	}
 	l.phase, l.said = released, o
 	l.timer.Stop()
@@ -96,7 +138,21 @@ func (l *lease) release(o router.Outcome, r router.Reply) router.Ending {
 		end = router.Ending{Outcome: o, Fate: router.FatePending, Settled: true}
 	}
 	l.end = end
-	return end
+	return end, err
+}
+
+// ending is how the lease ended, as far as is known; the zero value: it has not.
+func (l *lease) ending() router.Ending {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.end
+}
+
+// learns notes the fate of an execution that had ended Ambiguous.
+func (l *lease) learns(end router.Ending) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end = end
 }
 
 // outcome is what the lease was released with; OutcomeNone while it is not.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/berthmaster/berthmaster/internal/router"
+	"github.com/berthmaster/berthmaster/internal/router/steps"
 )
 
 // batchAnswer has one result per request, in their order.
@@ -45,7 +46,7 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request, c *call) {
 }
 
 func (s *Server) batchOne(r *http.Request, c *call, raw []byte) batchResult {
-	step := s.begin(StepAcquire, r, c)
+	step := s.begin(steps.Acquire, r, c)
 	g, err := s.grantOne(r, c, raw, step)
 	s.end(step, &g.Claim, err)
 	if err != nil {
@@ -55,7 +56,7 @@ func (s *Server) batchOne(r *http.Request, c *call, raw []byte) batchResult {
 	return batchResult{Status: grantStatus(&g), Lease: appendLease(nil, &g, s.tokens.Load())}
 }
 
-func (s *Server) grantOne(r *http.Request, c *call, raw []byte, step *Step) (router.Grant, error) {
+func (s *Server) grantOne(r *http.Request, c *call, raw []byte, step *steps.Step) (router.Grant, error) {
 	var body acquireBody
 	if err := s.forms.decodeAcquire(&jsonReader{}, raw, &body); err != nil {
 		return router.Grant{}, err
@@ -64,7 +65,7 @@ func (s *Server) grantOne(r *http.Request, c *call, raw []byte, step *Step) (rou
 		return router.Grant{}, invalid("waitSeconds", "a batch never waits")
 	}
 	req, err := s.requestOf(r, c, &body)
-	step.asks(&req)
+	step.Asks(&req)
 	if err != nil {
 		return router.Grant{}, err
 	}

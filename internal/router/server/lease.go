@@ -4,17 +4,18 @@ import (
 	"net/http"
 
 	"github.com/berthmaster/berthmaster/internal/router"
+	"github.com/berthmaster/berthmaster/internal/router/steps"
 )
 
 // acquire is POST leases.
 func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *call) {
-	step := s.begin(StepAcquire, r, c)
+	step := s.begin(steps.Acquire, r, c)
 	req, wait, err := s.readAcquire(w, r, c)
-	step.asks(&req)
+	step.Asks(&req)
 	var g router.Grant
 	if err == nil {
 		if wait > 0 {
-			step.waits(s.clock())
+			step.Waits(s.clock())
 		}
 		g, err = s.grant(w, r, c, req, wait)
 	}
@@ -29,14 +30,14 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *call) {
 }
 
 // granted tells of an acquire, and the client the trace that its lease belongs to.
-func (s *Server) granted(w http.ResponseWriter, step *Step, g *router.Grant, err error) {
+func (s *Server) granted(w http.ResponseWriter, step *steps.Step, g *router.Grant, err error) {
 	if step == nil {
 		return
 	}
 	step.Again = g.Again
 	s.end(step, &g.Claim, err)
 	if trace := s.observer.Context(step.Pool, step.Request, step.Traceparent); trace != "" && err == nil {
-		w.Header().Set(TraceAnswerHeader, trace)
+		w.Header().Set(steps.TraceAnswerHeader, trace)
 	}
 }
 
@@ -144,7 +145,7 @@ func (s *Server) holder(r *http.Request, c *call, token []byte) (router.Claim, e
 func (s *Server) renew(w http.ResponseWriter, r *http.Request, c *call) {
 	d := s.desks.take()
 	defer s.desks.back(d)
-	step := s.begin(StepRenew, r, c)
+	step := s.begin(steps.Renew, r, c)
 	v, claim, err := s.extend(w, r, c, d)
 	s.end(step, &claim, err)
 	if err != nil {

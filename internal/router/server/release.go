@@ -4,13 +4,14 @@ import (
 	"net/http"
 
 	"github.com/berthmaster/berthmaster/internal/router"
+	"github.com/berthmaster/berthmaster/internal/router/steps"
 )
 
 // release is POST leases/{requestID}/release.
 func (s *Server) release(w http.ResponseWriter, r *http.Request, c *call) {
-	step := s.begin(StepRelease, r, c)
+	step := s.begin(steps.Release, r, c)
 	body, claim, err := s.readRelease(w, r, c)
-	step.asks(&body.Request)
+	step.Asks(&body.Request)
 	var e router.Ending
 	if err == nil {
 		e, err = s.finish(w, r, c, &body, claim, step)
@@ -69,7 +70,7 @@ func (s *Server) checkForgo(r *http.Request, c *call, req *router.Request) error
 }
 
 // released tells of a release.
-func (s *Server) released(step *Step, body *releaseBody, e *router.Ending, claim *router.Claim, err error) {
+func (s *Server) released(step *steps.Step, body *releaseBody, e *router.Ending, claim *router.Claim, err error) {
 	if step == nil {
 		return
 	}
@@ -79,7 +80,7 @@ func (s *Server) released(step *Step, body *releaseBody, e *router.Ending, claim
 
 // finish releases by token. Without one it ends a request whose client gave up waiting: it
 // "releases NotSent, without a token, with the identity" (design 5.2).
-func (s *Server) finish(w http.ResponseWriter, r *http.Request, c *call, body *releaseBody, claim router.Claim, step *Step) (router.Ending, error) {
+func (s *Server) finish(w http.ResponseWriter, r *http.Request, c *call, body *releaseBody, claim router.Claim, step *steps.Step) (router.Ending, error) {
 	if claim.Request == "" {
 		return c.table.Forgo(body.Request, s.clock())
 	}
@@ -87,6 +88,6 @@ func (s *Server) finish(w http.ResponseWriter, r *http.Request, c *call, body *r
 	if err != nil || e.Settled {
 		return e, err
 	}
-	step.waits(s.clock())
+	step.Waits(s.clock())
 	return s.awaitFate(w, r, c, claim)
 }

@@ -8,15 +8,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/berthmaster/berthmaster/internal/router"
+	"github.com/berthmaster/berthmaster/internal/router/steps"
 )
 
 // diary is an Observer that writes steps down.
 type diary struct {
 	mu    sync.Mutex
-	steps []Step // guarded by mu
+	steps []steps.Step // guarded by mu
 }
 
-func (d *diary) Told(s *Step) {
+func (d *diary) Told(s *steps.Step) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.steps = append(d.steps, *s)
@@ -27,7 +28,7 @@ func (d *diary) Context(_ router.PoolKey, request router.RequestID, traceparent 
 }
 
 // last is the newest step, without its times and its rid, which is random.
-func (d *diary) last() Step {
+func (d *diary) last() steps.Step {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.steps[len(d.steps)-1]
@@ -39,37 +40,37 @@ func (d *diary) last() Step {
 func TestAnObserverIsToldOfEachCallAboutALease(t *testing.T) {
 	d := &diary{}
 	w := newWorld(t, 1, func(c *Config, _ *router.Fleet) { c.Observer = d })
-	of := func(kind StepKind, change func(*Step)) Step {
-		s := Step{
+	of := func(kind steps.Kind, change func(*steps.Step)) steps.Step {
+		s := steps.Step{
 			Kind: kind, Pool: w.key, Request: "r1", Session: "s1", Sender: "train", Backend: "b0", Incarnation: "pod-0/c-1", Epoch: 1, Term: 1,
 			Began: w.clock(), Ended: w.clock(),
 		}
 		change(&s)
 		return s
 	}
-	check := func(what string, want Step) {
+	check := func(what string, want steps.Step) {
 		t.Helper()
 		if diff := cmp.Diff(want, d.last()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
 	lease := w.lease("r1", "s1")
-	check("a grant", of(StepAcquire, func(*Step) {}))
-	if got := lease.header.Get(TraceAnswerHeader); got != "trace of r1" {
+	check("a grant", of(steps.Acquire, func(*steps.Step) {}))
+	if got := lease.header.Get(steps.TraceAnswerHeader); got != "trace of r1" {
 		t.Errorf("the answer says %q of the trace", got)
 	}
 	w.acquire("r1", "s1")
-	check("the same again", of(StepAcquire, func(s *Step) { s.Again = true }))
+	check("the same again", of(steps.Acquire, func(s *steps.Step) { s.Again = true }))
 	w.renew("r1", object{"token": lease.body["token"]})
-	check("a renewal", of(StepRenew, func(*Step) {}))
+	check("a renewal", of(steps.Renew, func(*steps.Step) {}))
 	w.release("r1", object{"token": lease.body["token"], "outcome": "Succeeded"})
-	check("a release", of(StepRelease, func(s *Step) { s.Outcome = router.Succeeded }))
+	check("a release", of(steps.Release, func(s *steps.Step) { s.Outcome = router.Succeeded }))
 	w.acquire("r1", "s1", object{"waitSeconds": 5})
-	check("a refusal after its end", of(StepAcquire, func(s *Step) {
+	check("a refusal after its end", of(steps.Acquire, func(s *steps.Step) {
 		s.Reason, s.WaitBegan, s.Backend, s.Incarnation, s.Term = router.ReasonLeaseEnded, w.clock(), "", "", 0
 	}))
 	w.renew("r1", object{"token": "stranger"})
-	check("a token that is none", Step{Kind: StepRenew, Pool: w.key, Request: "r1", Reason: router.ReasonTokenInvalid, Began: w.clock(), Ended: w.clock()})
+	check("a token that is none", steps.Step{Kind: steps.Renew, Pool: w.key, Request: "r1", Reason: router.ReasonTokenInvalid, Began: w.clock(), Ended: w.clock()})
 }
 
 func TestACallersTraceContextIsHandedOn(t *testing.T) {
@@ -79,8 +80,8 @@ func TestACallersTraceContextIsHandedOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set(TraceHeader, "mine")
-	if s := w.server.begin(StepAcquire, req, &call{pool: w.key}); s.Traceparent != "mine" {
+	req.Header.Set(steps.TraceHeader, "mine")
+	if s := w.server.begin(steps.Acquire, req, &call{pool: w.key}); s.Traceparent != "mine" {
 		t.Errorf("the step says %q", s.Traceparent)
 	}
 }
