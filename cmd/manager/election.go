@@ -6,9 +6,11 @@ import (
 	"crypto/rand"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -94,7 +96,7 @@ func newCandidate(clients kubernetes.Interface, o *options, authority election.A
 			Client:    clients.CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: identity.String()},
 		},
 		LeaseDuration: o.election.lease, RenewDeadline: o.election.renew, RetryPeriod: o.election.retry,
-		Authority: authority, Clock: time.Now,
+		Authority: authority, Clock: time.Now, Log: slog.New(logr.ToSlogHandler(ctrl.Log.WithName("election"))),
 	})
 }
 

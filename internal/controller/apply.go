@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/berthmaster/berthmaster/internal/prober"
 	"github.com/berthmaster/berthmaster/internal/router"
@@ -22,7 +21,7 @@ type step struct {
 // apply carries a plan out, step by step, and stops at the first that fails.
 func (r *Reconciler) apply(ctx context.Context, w *world, p *plan, now time.Time) error {
 	for _, s := range r.steps(w, p, now) {
-		log.FromContext(ctx).V(2).Info("step", "step", s.name, "term", w.term)
+		w.lines(ctx, p.term).Debug("step", "step", s.name)
 		if err := s.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
@@ -53,7 +52,7 @@ func (r *Reconciler) steps(w *world, p *plan, now time.Time) []step {
 			{"hand over the fleet", func(context.Context) error { return r.handOver(w, p, now) }},
 			{"tell what the probes know", func(context.Context) error { w.tellHealth(now); return nil }},
 			{"set the probes", func(context.Context) error { r.setProbes(w, p); return nil }},
-			{"tell the engines", func(context.Context) error { r.tellEngines(w, p); return nil }},
+			{"tell the engines", func(ctx context.Context) error { r.tellEngines(ctx, w, p); return nil }},
 			{"let the pool go", func(ctx context.Context) error { return r.letGo(ctx, w, p) }},
 		}
 	case courseServe:
@@ -69,7 +68,7 @@ func (r *Reconciler) serving(w *world, p *plan, now time.Time) []step {
 		{"record facts", func(ctx context.Context) error { return r.recordFacts(ctx, w, p, now) }},
 		{"hand over the fleet", func(context.Context) error { return r.handOver(w, p, now) }},
 		{"set the probes", func(context.Context) error { r.setProbes(w, p); return nil }},
-		{"tell the engines", func(context.Context) error { r.tellEngines(w, p); return nil }},
+		{"tell the engines", func(ctx context.Context) error { r.tellEngines(ctx, w, p); return nil }},
 		{"let the pool go", func(ctx context.Context) error { return r.letGo(ctx, w, p) }},
 	}
 }
@@ -122,14 +121,14 @@ func (r *Reconciler) yield(ctx context.Context, w *world, now time.Time) {
 	r.desk.drop(w.tenure.uid)
 	if w.election == ElectionAwaited {
 		r.tenures.again(ctx, w.tenure, now) // it follows from now on, with a table that knows nothing
-		log.FromContext(ctx).Info("follows: the status has a higher term", "ours", w.term, "theirs", pastOf(w.pool).Term)
+		w.lines(ctx, w.term).Info("follows: the status has a higher term", "theirs", pastOf(w.pool).Term)
 		return
 	}
 	w.tenure.standing = standingDeposed
 	w.tenure.table.LeadUntil(now, now)
 	w.tenure.end()
 	r.prober.Forget(string(w.tenure.uid))
-	log.FromContext(ctx).Info("yielded: the status has a higher term", "ours", w.term, "theirs", pastOf(w.pool).Term)
+	w.lines(ctx, w.term).Warn("yielded: the status has a higher term", "theirs", pastOf(w.pool).Term)
 }
 
 // recordFacts writes what must be in the status before the next steps.
@@ -155,7 +154,7 @@ func (r *Reconciler) begin(ctx context.Context, w *world, p *plan, now time.Time
 	}
 	t.table.Lead(router.Term(p.term), past, now)
 	t.standing, t.term = standingLeads, p.term
-	log.FromContext(ctx).Info("leads", "term", p.term)
+	w.lines(ctx, p.term).Info("leads")
 	return nil
 }
 

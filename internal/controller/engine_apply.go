@@ -24,7 +24,8 @@ func (p *plan) pausedLives() map[router.Incarnation]struct{} {
 // tellEngines gives the plan's orders. It follows the hand-over, so that no lease is granted after an
 // engine was told to pause, and the record of facts, so that whoever comes next knows that the pause is
 // ours.
-func (r *Reconciler) tellEngines(w *world, p *plan) {
+func (r *Reconciler) tellEngines(ctx context.Context, w *world, p *plan) {
+	lines := w.lines(ctx, w.tenure.term)
 	r.desk.outdate(w.pool.UID, p.weights.doubtful)
 	known := map[router.Incarnation]struct{}{}
 	for i := range p.berths {
@@ -40,6 +41,7 @@ func (r *Reconciler) tellEngines(w *world, p *plan) {
 		r.desk.give(w.pool.UID, errand{
 			incarnation: b.incarnation, url: base, keys: w.keys, order: b.engine.order,
 			proven: r.proofOf(w.tenure.table, b.incarnation, b.engine.order),
+			tells:  orderLines(lines, router.BackendName(b.name), b.incarnation, b.engine.order),
 			ended:  func(ctx context.Context) { r.wake(ctx, w.key) },
 		})
 	}

@@ -49,6 +49,8 @@ type errand struct {
 	// proven is called, with the time at which the order was given, once the engine has done it. May
 	// be nil.
 	proven func(begun time.Time)
+	// tells is told how it ended. May be nil.
+	tells func(error)
 	// ended is called once the memory shows the answer.
 	ended func(context.Context)
 }
@@ -88,6 +90,9 @@ func (d *desk) run(p *deskPool, e errand) {
 	begun, read, err := d.carryOut(ctx, sglang.New(e.url, d.transport, e.keys), e.order)
 	if err == nil && e.proven != nil {
 		e.proven(begun)
+	}
+	if e.tells != nil {
+		e.tells(err)
 	}
 	d.mu.Lock()
 	if memory, known := p.engines[e.incarnation]; known {

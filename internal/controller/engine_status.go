@@ -116,9 +116,9 @@ func pauseChanges(before, after []metav1.Condition) []change {
 	case now == nil || was != nil && was.Reason == now.Reason:
 		return nil
 	case now.Status == metav1.ConditionTrue:
-		return []change{{corev1.EventTypeNormal, "EnginesPaused", "Pause", now.Message, nil}}
+		return []change{{corev1.EventTypeNormal, "EnginesPaused", "Pause", now.Message, nil, nil}}
 	case now.Reason == v1alpha1.ReasonEnginesRunning && was != nil:
-		return []change{{corev1.EventTypeNormal, "EnginesContinued", "Continue", "every engine that was paused goes on", nil}}
+		return []change{{corev1.EventTypeNormal, "EnginesContinued", "Continue", "every engine that was paused goes on", nil, nil}}
 	default:
 		return nil
 	}

@@ -1,7 +1,9 @@
 package controller
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,6 +29,8 @@ type change struct {
 	// related is what the change is about, besides the pool. Two events of one reason about different
 	// things would otherwise count as one that happened twice.
 	related *corev1.ObjectReference
+	// facts are what a log line has of it besides the note, as keys and values.
+	facts []any
 }
 
 // chronicle turns changes into events.
@@ -42,6 +46,18 @@ func (c chronicle) record(pool *v1alpha1.InferencePool, changes []change) {
 			related = partOf(pool, ch.related)
 		}
 		c.recorder.Eventf(subject, related, ch.kind, ch.reason, ch.action, "%s", ch.note)
+	}
+}
+
+// logChanges writes the same into the log, of which less is lost than of events. Keys are those of lines
+// about leases.
+func logChanges(l *slog.Logger, changes []change) {
+	for _, ch := range changes {
+		level := slog.LevelInfo
+		if ch.kind == corev1.EventTypeWarning {
+			level = slog.LevelWarn
+		}
+		l.With("reason", ch.reason, "note", ch.note).Log(context.Background(), level, "pool: changed", ch.facts...)
 	}
 }
 
@@ -70,15 +86,16 @@ func backendPart(entry *v1alpha1.BackendStatus) *corev1.ObjectReference {
 func changesBetween(before, after *v1alpha1.InferencePoolStatus) []change {
 	var changes []change
 	if after.Term != before.Term {
-		changes = append(changes, change{corev1.EventTypeNormal, "TermBegan", "Lead", fmt.Sprintf("%s grants leases under term %d", routerOf(after), after.Term), nil})
+		changes = append(changes, change{corev1.EventTypeNormal, "TermBegan", "Lead", fmt.Sprintf("%s grants leases under term %d", routerOf(after), after.Term), nil, nil})
 	}
 	if before.Epoch != 0 && after.Epoch != before.Epoch {
 		changes = append(changes, change{corev1.EventTypeNormal, "EpochRaised", "Fence",
-			fmt.Sprintf("epoch %d: earlier leases and sessions have ended", after.Epoch), nil})
+			fmt.Sprintf("epoch %d: earlier leases and sessions have ended", after.Epoch), nil, []any{"epoch", after.Epoch}})
 	}
 	if after.Failure != nil && before.Failure == nil {
 		changes = append(changes, change{corev1.EventTypeWarning, "PoolFailed", "StopGrants",
-			fmt.Sprintf("request %s on backend %s could not be proven dead", after.Failure.RequestID, after.Failure.Backend), nil})
+			fmt.Sprintf("request %s on backend %s could not be proven dead", after.Failure.RequestID, after.Failure.Backend), nil,
+			[]any{"request", after.Failure.RequestID, "session", after.Failure.SessionID, "backend", after.Failure.Backend, "incarnation", after.Failure.Incarnation}})
 	}
 	changes = append(changes, holdChanges(before.Conditions, after.Conditions)...)
 	changes = append(changes, sightChanges(before.Conditions, after.Conditions)...)
@@ -104,9 +121,9 @@ func holdChanges(before, after []metav1.Condition) []change {
 	case now == nil:
 		return nil
 	case !was && now.Status == metav1.ConditionTrue:
-		return []change{{corev1.EventTypeNormal, "LeasingHeld", "Hold", "no lease is granted and nothing is running", nil}}
+		return []change{{corev1.EventTypeNormal, "LeasingHeld", "Hold", "no lease is granted and nothing is running", nil, nil}}
 	case was && now.Reason == v1alpha1.ReasonLeasingOpen:
-		return []change{{corev1.EventTypeNormal, "LeasingOpened", "Hold", "leases are granted again", nil}}
+		return []change{{corev1.EventTypeNormal, "LeasingOpened", "Hold", "leases are granted again", nil, nil}}
 	default:
 		return nil
 	}
@@ -119,7 +136,7 @@ func sightChanges(before, after []metav1.Condition) []change {
 	if now == nil || now.Reason != v1alpha1.ReasonNodesNotWatched || was != nil && was.Reason == now.Reason {
 		return nil
 	}
-	return []change{{corev1.EventTypeWarning, v1alpha1.ReasonNodesNotWatched, "Observe", now.Message, nil}}
+	return []change{{corev1.EventTypeWarning, v1alpha1.ReasonNodesNotWatched, "Observe", now.Message, nil, nil}}
 }
 
 func senderChanges(before, after []v1alpha1.SenderStatus) []change {
@@ -134,7 +151,7 @@ func senderChanges(before, after []v1alpha1.SenderStatus) []change {
 		}
 		changes = append(changes, change{corev1.EventTypeNormal, "Sender" + string(sender.Access), "Fence",
 			fmt.Sprintf("sender %s is %s", sender.Name, sender.Access),
-			&corev1.ObjectReference{FieldPath: "spec.senders{" + sender.Name + "}"}})
+			&corev1.ObjectReference{FieldPath: "spec.senders{" + sender.Name + "}"}, []any{"sender", sender.Name}})
 	}
 	return changes
 }
@@ -154,7 +171,8 @@ func backendChanges(before, after []v1alpha1.BackendStatus) []change {
 		if entry.Reason != "" {
 			note += ": " + string(entry.Reason)
 		}
-		changes = append(changes, change{severity(entry.State), "Backend" + string(entry.State), "Observe", note, backendPart(entry)})
+		changes = append(changes, change{severity(entry.State), "Backend" + string(entry.State), "Observe", note, backendPart(entry),
+			[]any{"backend", entry.Name, "incarnation", entry.Incarnation}})
 	}
 	return changes
 }

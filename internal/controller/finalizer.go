@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
 	"github.com/berthmaster/berthmaster/internal/router"
@@ -24,6 +23,7 @@ const farewellBound = 30 * time.Second
 
 // farewell is an order to an engine of a pool that is being deleted.
 type farewell struct {
+	backend     router.BackendName
 	incarnation router.Incarnation
 	url         string
 	order       order
@@ -74,7 +74,7 @@ func planFarewell(w world, now time.Time) plan {
 		if at := memory.waits(goOn, now); !at.IsZero() {
 			p.lookAgain(at, now)
 		} else if !memory.busy() {
-			p.farewells = append(p.farewells, farewell{s.incarnation, s.url, goOn})
+			p.farewells = append(p.farewells, farewell{router.BackendName(s.name), s.incarnation, s.url, goOn})
 		}
 	}
 	if !now.Before(bound) {
@@ -87,7 +87,7 @@ func planFarewell(w world, now time.Time) plan {
 func (r *Reconciler) finishing(w *world, p *plan, _ time.Time) []step {
 	steps := []step{
 		{"leave the pool", func(ctx context.Context) error { r.leave(ctx, w); return nil }},
-		{"tell the engines", func(context.Context) error { r.bidFarewell(w, p); return nil }},
+		{"tell the engines", func(ctx context.Context) error { r.bidFarewell(ctx, w, p); return nil }},
 	}
 	if p.over {
 		steps = append(steps, step{"let the pool go", func(ctx context.Context) error { return r.finish(ctx, w) }})
@@ -96,7 +96,8 @@ func (r *Reconciler) finishing(w *world, p *plan, _ time.Time) []step {
 }
 
 // bidFarewell gives the last orders.
-func (r *Reconciler) bidFarewell(w *world, p *plan) {
+func (r *Reconciler) bidFarewell(ctx context.Context, w *world, p *plan) {
+	lines := w.lines(ctx, w.leaving.Status.Term)
 	for _, f := range p.farewells {
 		base, err := sglang.ParseBaseURL(f.url)
 		if err != nil {
@@ -104,6 +105,7 @@ func (r *Reconciler) bidFarewell(w *world, p *plan) {
 		}
 		r.desk.give(w.leaving.UID, errand{
 			incarnation: f.incarnation, url: base, keys: w.keys, order: f.order,
+			tells: orderLines(lines, f.backend, f.incarnation, f.order),
 			ended: func(ctx context.Context) { r.wake(ctx, w.key) },
 		})
 	}
@@ -142,7 +144,7 @@ func (r *Reconciler) letGo(ctx context.Context, w *world, p *plan) error {
 		return err
 	}
 	w.tenure.written = written
-	log.FromContext(ctx).V(1).Info("no engine is paused any more")
+	w.lines(ctx, w.tenure.term).Debug("no engine is paused any more")
 	return nil
 }
 

@@ -162,6 +162,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 		WatchesRawSource(source.TypedKind(manager.GetCache(), &corev1.Pod{}, r.podHandler())).
 		WatchesRawSource(source.Channel(r.changed, tableHandler())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		WithLogConstructor(r.logOf(manager.GetLogger())).
 		Complete(r)
 }
 

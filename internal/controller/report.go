@@ -125,7 +125,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, w *world, status *v1alpha1
 	if err != nil {
 		return err
 	}
-	r.events.record(w.pool, changesBetween(&before.Status, &written.Status))
+	changes := changesBetween(&before.Status, &written.Status)
+	r.events.record(w.pool, changes)
+	logChanges(w.lines(ctx, written.Status.Term), changes)
 	w.tenure.written, w.setBack = written, false
 	return nil
 }

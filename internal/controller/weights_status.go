@@ -95,10 +95,10 @@ func weightChanges(before, after *v1alpha1.InferencePoolStatus) []change {
 	about := &corev1.ObjectReference{FieldPath: "spec.weights"}
 	var changes []change
 	if now.Target != was.Target {
-		changes = append(changes, change{corev1.EventTypeNormal, "RolloutBegan", "Rollout", "the backends are to come to " + now.Target, about})
+		changes = append(changes, change{corev1.EventTypeNormal, "RolloutBegan", "Rollout", "the backends are to come to " + now.Target, about, []any{"version", now.Target}})
 	}
 	if now.Published != was.Published {
-		changes = append(changes, change{corev1.EventTypeNormal, "VersionPublished", "Publish", "every lease promises " + now.Published, about})
+		changes = append(changes, change{corev1.EventTypeNormal, "VersionPublished", "Publish", "every lease promises " + now.Published, about, []any{"version", now.Published}})
 	}
 	return changes
 }

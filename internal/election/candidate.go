@@ -3,6 +3,7 @@ package election
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -59,6 +60,9 @@ type Candidate struct {
 func New(config Config) (*Candidate, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
+	}
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &Candidate{config: config}
 	c.over, c.end = context.WithCancel(context.Background())
@@ -120,14 +124,21 @@ func (c *Candidate) Reigns() int64 {
 
 // renewed takes note of a renewal that was sent then and has been answered now.
 func (c *Candidate) renewed(sent, now time.Time) {
+	if reign, fresh := c.extend(sent, now); fresh {
+		c.config.Log.Info("election: leads", "reign", reign)
+	}
+}
+
+// extend is renewed without a word; it reports whether a reign has begun, and which it is.
+func (c *Candidate) extend(sent, now time.Time) (reign int64, fresh bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.nameLocked(c.config.Lock.Identity())
 	until := sent.Add(c.config.RenewDeadline)
 	if !now.Before(until) {
-		return // too late to mean anything
+		return c.reign, false // too late to mean anything
 	}
-	if !now.Before(c.until) {
+	if fresh = !now.Before(c.until); fresh {
 		c.end()
 		c.reign++
 		c.over, c.end = context.WithCancel(context.Background())
@@ -138,45 +149,72 @@ func (c *Candidate) renewed(sent, now time.Time) {
 	}
 	c.timer = time.AfterFunc(until.Sub(now), c.expire)
 	c.config.Authority.LeadUntil(c.reign, until)
+	return c.reign, fresh
 }
 
 // expire ends the reign if nothing has renewed it.
 func (c *Candidate) expire() {
 	now := c.config.Clock()
+	if reign, over := c.lapse(now); over {
+		c.config.Log.Warn("election: its last renewal has run out", "reign", reign)
+	}
+}
+
+// lapse is expire without a word; it reports whether the reign has ended so, and which it was.
+func (c *Candidate) lapse(now time.Time) (reign int64, over bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now.Before(c.until) {
-		return
+	if now.Before(c.until) || c.over.Err() != nil {
+		return c.reign, false
 	}
 	c.end()
+	return c.reign, true
 }
 
 // resign ends authority at once.
 func (c *Candidate) resign() {
 	now := c.config.Clock()
+	c.config.Log.Info("election: gives leadership up", "reign", c.abdicate(now))
+}
+
+// abdicate is resign without a word; it returns the reign that has ended.
+func (c *Candidate) abdicate(now time.Time) (reign int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.end()
 	c.until = now
 	c.config.Authority.LeadUntil(c.reign, now)
+	return c.reign
 }
 
 // seen takes note of who the lock names. Another holder ends what is left of our reign: it could
 // only take over after our authority had run out.
 func (c *Candidate) seen(holder string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.nameLocked(holder)
+	switch changed := c.name(holder); {
+	case !changed || holder == c.Identity():
+	case holder == "":
+		c.config.Log.Info("election: nobody is named")
+	default:
+		c.config.Log.Info("election: another is named", "leader", holder)
+	}
 }
 
-// nameLocked notes the holder for a caller that holds mu.
-func (c *Candidate) nameLocked(holder string) {
+// name is seen without a word; it reports whether the holder is another than before.
+func (c *Candidate) name(holder string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.nameLocked(holder)
+}
+
+// nameLocked notes the holder for a caller that holds mu, and reports whether it is another.
+func (c *Candidate) nameLocked(holder string) bool {
 	if holder == c.holder {
-		return
+		return false
 	}
 	c.rename()
 	c.holder = holder
 	c.named, c.rename = context.WithCancel(context.Background())
+	return true
 }
 
 // watchedLock is the lock, with an eye on what passes through it.

@@ -3,6 +3,7 @@ package election
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -23,6 +24,8 @@ type Config struct {
 	Authority Authority
 	// Clock is read around each write of the lock. Its times carry a monotonic reading.
 	Clock func() time.Time
+	// Log is told when a reign begins and ends, and who leads else; nil: nobody is.
+	Log *slog.Logger
 }
 
 // Authority acts under the authority of this replica.

@@ -26,12 +26,12 @@ type batchResult struct {
 func (s *Server) batch(w http.ResponseWriter, r *http.Request, c *call) {
 	raw, err := readBody(w, r, s.limits.BatchBytes, nil)
 	if err != nil {
-		s.refuse(w, err)
+		s.refuse(w, c.failed(err))
 		return
 	}
 	body, err := decodeBatch(raw)
 	if err != nil {
-		s.refuse(w, err)
+		s.refuse(w, c.failed(err))
 		return
 	}
 	if n := len(body.Requests); n < 1 || n > s.limits.BatchRequests {
@@ -50,7 +50,7 @@ func (s *Server) batchOne(r *http.Request, c *call, raw []byte) batchResult {
 	g, err := s.grantOne(r, c, raw, step)
 	s.end(step, &g.Claim, err)
 	if err != nil {
-		p := s.problemOf(err)
+		p := s.problemOf(c.failed(err))
 		return batchResult{Status: p.Status, Problem: &p}
 	}
 	return batchResult{Status: grantStatus(&g), Lease: appendLease(nil, &g, s.tokens.Load())}

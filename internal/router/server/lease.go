@@ -21,7 +21,7 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *call) {
 	}
 	s.granted(w, step, &g, err)
 	if err != nil {
-		s.refuse(w, err)
+		s.refuse(w, c.failed(err))
 		return
 	}
 	d := s.desks.take()
@@ -86,7 +86,9 @@ func (s *Server) takeBack(c *call, g *router.Grant) {
 		return // an earlier answer has told of it
 	}
 	if _, err := c.table.Release(g.Claim, router.NotSent, router.Reply{}, s.clock()); err != nil {
-		s.log.Warn("lease API: a lease whose caller lost its rights could not be taken back", "error", err)
+		s.log.Warn("lease API: a lease whose caller lost its rights could not be taken back",
+			"pool", c.pool.Namespace+"/"+c.pool.Name, "request", g.Claim.Request, "session", g.Claim.Session,
+			"backend", g.Claim.Backend, "term", g.Claim.Term, "error", err)
 	}
 }
 
@@ -149,7 +151,7 @@ func (s *Server) renew(w http.ResponseWriter, r *http.Request, c *call) {
 	v, claim, err := s.extend(w, r, c, d)
 	s.end(step, &claim, err)
 	if err != nil {
-		s.refuse(w, err)
+		s.refuse(w, c.failed(err))
 		return
 	}
 	s.desks.write(w, http.StatusOK, appendRenewal(d.room[:0], c.id, &v))

@@ -35,7 +35,9 @@ type problem struct {
 func (s *Server) problemOf(err error) problem {
 	var r *router.Refusal
 	if !errors.As(err, &r) {
-		s.log.Error("lease API: a call failed for no documented reason", "error", err)
+		var within *failedCall
+		errors.As(err, &within)
+		s.log.Error("lease API: a call failed for no documented reason", append(within.facts(), "error", err)...)
 		return problem{
 			Type: "about:blank", Title: http.StatusText(http.StatusInternalServerError),
 			Status: http.StatusInternalServerError, Reason: "Internal",
@@ -46,6 +48,36 @@ func (s *Server) problemOf(err error) problem {
 		Type: problemTypes + string(r.Reason), Title: m.title, Status: m.status, Detail: r.Detail, Reason: r.Reason,
 		Field: r.Field, Outcome: r.Outcome, Fate: r.Fate, Epoch: r.Epoch, RetryAfterSeconds: wholeSeconds(r.RetryAfter),
 	}
+}
+
+// failedCall is an error of a call whose log line is to say which call it was.
+type failedCall struct {
+	error
+	pool router.PoolKey
+	id   string
+}
+
+// Unwrap is the error without the call.
+func (e *failedCall) Unwrap() error { return e.error }
+
+// facts are the pool and, where the path names one, the id of a request or a session.
+func (e *failedCall) facts() []any {
+	switch {
+	case e == nil:
+		return nil
+	case e.id == "":
+		return []any{"pool", e.pool.Namespace + "/" + e.pool.Name}
+	default:
+		return []any{"pool", e.pool.Namespace + "/" + e.pool.Name, "id", e.id}
+	}
+}
+
+// failed is err as an error of the call, unless it is a refusal, which is logged by nobody.
+func (c *call) failed(err error) error {
+	if _, ok := errors.AsType[*router.Refusal](err); ok || err == nil {
+		return err
+	}
+	return &failedCall{err, c.pool, c.id}
 }
 
 // refuse answers with the problem document of err.

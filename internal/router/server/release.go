@@ -18,7 +18,7 @@ func (s *Server) release(w http.ResponseWriter, r *http.Request, c *call) {
 	}
 	s.released(step, &body, &e, &claim, err)
 	if err != nil {
-		s.refuse(w, err)
+		s.refuse(w, c.failed(err))
 		return
 	}
 	d := s.desks.take()

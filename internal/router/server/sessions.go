@@ -41,7 +41,7 @@ type sessionEntry struct {
 func (s *Server) listSessions(w http.ResponseWriter, r *http.Request, c *call) {
 	l, err := listingOf(r)
 	if err != nil {
-		s.refuse(w, err)
+		s.refuse(w, c.failed(err))
 		return
 	}
 	leave, ok := s.listings.enter(c.pool)

@@ -131,7 +131,7 @@ type scoreAnswer struct {
 func (s *Server) session(w http.ResponseWriter, r *http.Request, c *call) {
 	v, err := c.table.Session(router.SessionID(c.id))
 	if err != nil {
-		s.refuse(w, err)
+		s.refuse(w, c.failed(err))
 		return
 	}
 	out := sessionAnswer{
@@ -155,11 +155,11 @@ func (s *Server) endSession(w http.ResponseWriter, r *http.Request, c *call) {
 		return
 	}
 	if err := s.authorize(r, c.pool, sender); err != nil {
-		s.refuse(w, err)
+		s.refuse(w, c.failed(err))
 		return
 	}
 	if err := c.table.EndSession(router.SessionID(c.id), sender, s.clock()); err != nil {
-		s.refuse(w, err)
+		s.refuse(w, c.failed(err))
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)

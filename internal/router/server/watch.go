@@ -16,7 +16,7 @@ import (
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, c *call) {
 	every, err := interval(r.URL.Query().Get("every"))
 	if err != nil {
-		s.refuse(w, err)
+		s.refuse(w, c.failed(err))
 		return
 	}
 	leave, ok := s.watchers.enter(c.pool)
