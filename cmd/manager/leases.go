@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/berthmaster/berthmaster/internal/door"
 	"github.com/berthmaster/berthmaster/internal/livepage"
 	"github.com/berthmaster/berthmaster/internal/router/proxy"
 	"github.com/berthmaster/berthmaster/internal/router/server"
@@ -30,6 +31,7 @@ var errStarting = errors.New("the lease API does not answer yet")
 // socket's queue: to be refused, or told that their pool does not exist, would look final to them.
 type leaseAPI struct {
 	tls     *tls.Config // nil: without
+	door    *door.Door
 	address string
 	leases  *server.Server
 	proxy   http.Handler
@@ -44,7 +46,7 @@ type leaseAPI struct {
 
 // newLeaseAPI serves calls and, beside them, path, both guarded.
 func newLeaseAPI(log logr.Logger, o *options, calls server.Config, path proxy.Config, guard *security, poolsKnown func(context.Context) error) (*leaseAPI, error) {
-	l := &leaseAPI{address: o.leaseAddress, tls: guard.tls(o.leaseAddress), page: livepage.New(), poolsKnown: poolsKnown}
+	l := &leaseAPI{address: o.leaseAddress, tls: guard.tls(o.leaseAddress), door: guard.doors.leases, page: livepage.New(), poolsKnown: poolsKnown}
 	calls.BindAddress, calls.Log = o.leaseAddress, slog.New(logr.ToSlogHandler(log.WithName("leases")))
 	var err error
 	if l.observing, err = newObservers(&o.tracing, calls.Log); err != nil {
@@ -107,9 +109,9 @@ func (l *leaseAPI) Start(ctx context.Context) error {
 // answered, and calls under way may end within drainTime.
 func (l *leaseAPI) serve(ctx context.Context, listener net.Listener) error {
 	endpoint := l.leases.HTTPServer()
-	endpoint.Handler = l
+	endpoint.Handler, endpoint.ConnState = l, l.door.Watch
 	served := make(chan error, 1)
-	go func() { served <- endpoint.Serve(secured(listener, l.tls)) }()
+	go func() { served <- endpoint.Serve(behind(l.door, listener, l.tls)) }()
 	select {
 	case err := <-served:
 		l.leases.Close()

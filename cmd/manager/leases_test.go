@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berthmaster/berthmaster/internal/door"
 	"github.com/berthmaster/berthmaster/internal/router"
 	"github.com/berthmaster/berthmaster/internal/router/proxy"
 	"github.com/berthmaster/berthmaster/internal/router/server"
@@ -31,7 +32,7 @@ func startAPI(ctx context.Context, t *testing.T, known func(context.Context) err
 	if err != nil {
 		t.Fatal(err)
 	}
-	leases := &leaseAPI{address: address, leases: api, proxy: transparent, poolsKnown: known}
+	leases := &leaseAPI{address: address, door: door.New(100), leases: api, proxy: transparent, poolsKnown: known}
 	ended := make(chan error, 1)
 	go func() { ended <- leases.Start(ctx) }()
 	return leases, ended

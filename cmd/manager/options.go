@@ -22,6 +22,7 @@ type options struct {
 	tokenKeySecret string
 	election       electionOptions
 	security       securityOptions
+	ports          portOptions
 	engines        reachOptions
 	logging        loggingOptions
 	tracing        tracingOptions
@@ -43,6 +44,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"name of the Secret, in the manager's namespace, with the keys of lease tokens; made on first start; replicas share it")
 	o.election.bind(flags)
 	o.security.bind(flags)
+	o.ports.bind(flags)
 	o.engines.bind(flags)
 	o.logging.bind(flags)
 	o.tracing.bind(flags)

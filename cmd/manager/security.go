@@ -8,12 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/berthmaster/berthmaster/internal/access"
 	"github.com/berthmaster/berthmaster/internal/certs"
@@ -45,6 +46,8 @@ type security struct {
 	// ports says which are served by TLS, and name is what other replicas ask a leader for.
 	ports string
 	name  string
+	// doors bound the connections of each port.
+	doors doors
 	// reach is which addresses are called as engines.
 	reach sglang.Reach
 }
@@ -57,6 +60,9 @@ func newSecurity(ctx context.Context, cluster *rest.Config, pools *router.Pools,
 		return nil, fmt.Errorf("client for reviews: %w", err)
 	}
 	s := &security{clients: clients, holder: &certs.Holder{}, ports: o.security.tls, name: o.dnsNames()[0]}
+	if s.doors, err = newDoors(&o.ports); err != nil {
+		return nil, err
+	}
 	if s.reach, err = o.engines.reach(ctx, cluster); err != nil {
 		return nil, err
 	}
@@ -103,26 +109,35 @@ func (s *security) tls(address string) *tls.Config {
 	return s.holder.Server()
 }
 
-// metrics is how metrics are served: to those who may get their path.
-func (s *security) metrics(address string) metricsserver.Options {
-	o := metricsserver.Options{BindAddress: address}
-	if c := s.tls(address); c != nil {
-		o.SecureServing = true
-		o.TLSOpts = []func(*tls.Config){func(made *tls.Config) {
-			made.MinVersion, made.CipherSuites, made.NextProtos, made.GetCertificate = c.MinVersion, c.CipherSuites, c.NextProtos, c.GetCertificate
-		}}
+// scrapes bounds how many scrapes are answered at the same time: each reads every pool.
+const scrapes = 4
+
+// metrics tells the metrics to those who may get their path.
+func (s *security) metrics() (http.Handler, error) {
+	all := promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: scrapes})
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", all)
+	if s.gate == nil {
+		return mux, nil
 	}
-	if s.gate != nil {
-		o.FilterProvider = func(*rest.Config, *http.Client) (metricsserver.Filter, error) { return s.gate.Filter, nil }
-	}
-	return o
+	return s.gate.Filter(ctrl.Log, mux)
 }
 
-// addTo has the manager answer probes, and keep and publish certificates if it has any.
+// addTo has the manager tell metrics and answer probes, and keep and publish certificates if it has any.
 func (s *security) addTo(m ctrl.Manager, o *options, ready healthz.Checker) error {
-	if o.probeAddress != "0" {
-		if err := m.Add(probeEndpoint{address: o.probeAddress, tls: s.tls(o.probeAddress), ready: ready}); err != nil {
-			return fmt.Errorf("set up the probes: %w", err)
+	told, err := s.metrics()
+	if err != nil {
+		return fmt.Errorf("set up the metrics: %w", err)
+	}
+	for _, p := range []smallPort{
+		{name: "metrics", address: o.metricsAddress, tls: s.tls(o.metricsAddress), door: s.doors.metrics, handler: told},
+		{name: "probes", address: o.probeAddress, tls: s.tls(o.probeAddress), door: s.doors.probes, handler: probes(ready)},
+	} {
+		if p.address == "0" {
+			continue
+		}
+		if err := m.Add(p); err != nil {
+			return fmt.Errorf("set up the %s: %w", p.name, err)
 		}
 	}
 	if s.follow == nil {

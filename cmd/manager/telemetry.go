@@ -20,13 +20,14 @@ type telemetry struct {
 	candidate *election.Candidate // nil: there is no election
 }
 
-func newTelemetry(pools *router.Pools) *telemetry {
+func newTelemetry(pools *router.Pools, ports doors) *telemetry {
 	t := &telemetry{}
 	t.Collector = berths.New(berths.Sources{
 		Pools:   pools,
 		Probed:  func(pool string) map[string]prober.Observation { return t.probes.Latest(pool) },
 		Proxied: func() map[router.PoolKey]proxy.PoolMetrics { return t.proxied.Snapshot() },
 		Reign:   t.reign,
+		Ports:   ports.counts,
 	})
 	return t
 }

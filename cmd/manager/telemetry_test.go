@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/berthmaster/berthmaster/internal/door"
 	"github.com/berthmaster/berthmaster/internal/prober"
 	"github.com/berthmaster/berthmaster/internal/router"
 	"github.com/berthmaster/berthmaster/internal/router/proxy"
@@ -36,7 +37,7 @@ func exported(t *testing.T) map[string]bool {
 func TestMetricsAreServedWhileTheManagerRunsAndWithdrawnAfterwards(t *testing.T) {
 	pools := router.NewPools()
 	pools.Put(router.PoolKey{Namespace: "rl", Name: "policy"}, router.NewTable("uid", nil, time.Now()))
-	told := newTelemetry(pools)
+	told := newTelemetry(pools, doors{leases: door.New(1), metrics: door.New(1), probes: door.New(1)})
 	told.probes = prober.New(deaf{}, prober.Config{})
 	defer told.probes.Close()
 	transparent, err := proxy.New(proxy.Config{Pools: pools})
@@ -47,7 +48,7 @@ func TestMetricsAreServedWhileTheManagerRunsAndWithdrawnAfterwards(t *testing.T)
 		t.Fatal(err)
 	}
 	got := exported(t)
-	for _, family := range []string{"berthmaster_leading", "berthmaster_pool_term", "berthmaster_leases_granted_total", "berthmaster_wait_duration_seconds"} {
+	for _, family := range []string{"berthmaster_leading", "berthmaster_pool_term", "berthmaster_leases_granted_total", "berthmaster_wait_duration_seconds", "berthmaster_port_connections"} {
 		if !got[family] {
 			t.Errorf("%s is not served", family)
 		}

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
 	"github.com/berthmaster/berthmaster/internal/controller"
@@ -35,7 +36,7 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 	if err != nil {
 		return err
 	}
-	told := newTelemetry(pools)
+	told := newTelemetry(pools, guard.doors)
 	engines := guard.reach.NewTransport()
 	defer engines.CloseIdleConnections()
 	reconciler := controller.New(controller.Config{
@@ -90,11 +91,11 @@ func guarded(ctx context.Context, cluster *rest.Config, pools *router.Pools, o *
 	if err != nil {
 		return nil, nil, err
 	}
-	manager, err := newManager(cluster, o, guard)
+	manager, err := newManager(cluster, o)
 	return guard, manager, err
 }
 
-func newManager(cluster *rest.Config, o *options, guard *security) (ctrl.Manager, error) {
+func newManager(cluster *rest.Config, o *options) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -102,8 +103,9 @@ func newManager(cluster *rest.Config, o *options, guard *security) (ctrl.Manager
 		}
 	}
 	manager, err := ctrl.NewManager(cluster, ctrl.Options{
-		Scheme: scheme, Cache: cachesFor(o), Metrics: guard.metrics(o.metricsAddress),
-		HealthProbeBindAddress: "0", // a port of its own answers, by TLS
+		Scheme: scheme, Cache: cachesFor(o),
+		// Ports of our own answer, by TLS and behind doors.
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the manager: %w", err)

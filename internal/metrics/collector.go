@@ -20,6 +20,8 @@ type Sources struct {
 	Proxied func() map[router.PoolKey]proxy.PoolMetrics
 	// Reign says whether this replica leads and how often it has begun to; nil: it is the only one.
 	Reign func() (leads bool, reigns int64)
+	// Ports are the connections of each port of this replica; nil: nobody counts them.
+	Ports func() map[Port]Connections
 	// Clock is read once per scrape; nil: time.Now.
 	Clock func() time.Time
 }
@@ -54,6 +56,9 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	leads, begun := c.from.Reign()
 	s.put(leading, yes(leads))
 	s.put(reigns, float64(begun))
+	if c.from.Ports != nil {
+		s.ports(c.from.Ports())
+	}
 	uids := map[string]router.PoolKey{}
 	if leads {
 		uids = c.pools(s)

@@ -83,6 +83,9 @@ func full(t *testing.T) (registry *prometheus.Registry, home, other string) {
 			return map[router.PoolKey]proxy.PoolMetrics{policy: {Held: 3, Ended: map[proxy.Label]proxy.Ended{"Succeeded": {Requests: 3, RequestBytes: 7, FirstByte: h, Total: h}}}}
 		}
 		from.Reign = func() (bool, int64) { return true, 2 }
+		from.Ports = func() map[metrics.Port]metrics.Connections {
+			return map[metrics.Port]metrics.Connections{metrics.PortLeases: {Open: 7, Resting: 5, Refused: 3, Displaced: 4}}
+		}
 	})
 	c.Probed(prober.Key{Pool: string(p.Snapshot().Pool), Incarnation: "a/1"}, prober.ResultAnswered, time.Second)
 	c.Wrote(policy, nil)
@@ -151,7 +154,7 @@ func TestNamesCarryTheirUnitAndCountersEndInTotal(t *testing.T) {
 func TestNoFamilyHasALabelWithoutABound(t *testing.T) {
 	bounded := map[string]bool{
 		"namespace": true, "pool": true, "backend": true, "sender": true, // what the cluster declares
-		"state": true, "progress": true, "reason": true, "outcome": true, "result": true, "route": true, "code": true, // constants
+		"state": true, "progress": true, "reason": true, "outcome": true, "result": true, "route": true, "code": true, "port": true, // constants
 	}
 	for _, f := range metrics.Families() {
 		for _, label := range f.Labels {
@@ -190,6 +193,10 @@ func TestValuesAreThoseOfTheSources(t *testing.T) {
 		"berthmaster_engine_call_duration_seconds" + at("code=5xx,route=/health"):                       1,
 		"berthmaster_status_writes_total" + at("namespace=rl,pool=policy,result=Written"):               1,
 		"berthmaster_reigns_total{}":                                                                    2,
+		"berthmaster_port_connections{port=leases,state=Resting}":                                       5,
+		"berthmaster_port_connections{port=leases,state=Working}":                                       2,
+		"berthmaster_port_connections_refused_total{port=leases}":                                       3,
+		"berthmaster_port_connections_displaced_total{port=leases}":                                     4,
 	} {
 		if value, told := got[series]; !told || value != want {
 			t.Errorf("%s is %v (told: %t), want %v", series, value, told, want)

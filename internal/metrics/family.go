@@ -31,7 +31,7 @@ type Family struct {
 // Families lists every family that the manager exports besides those of controller-runtime and Go,
 // in the order of their names.
 func Families() []Family {
-	list := slices.Concat(poolFamilies(), leaseFamilies(), backendFamilies(), proxyFamilies(), workFamilies())
+	list := slices.Concat(poolFamilies(), leaseFamilies(), backendFamilies(), proxyFamilies(), workFamilies(), portFamilies())
 	slices.SortFunc(list, func(a, b Family) int {
 		if a.Name < b.Name {
 			return -1

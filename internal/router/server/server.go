@@ -124,7 +124,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 func (s *Server) HTTPServer() *http.Server {
 	return &http.Server{
 		Handler: s, MaxHeaderBytes: s.limits.HeaderBytes, ReadTimeout: s.limits.Read, WriteTimeout: s.limits.Write,
-		IdleTimeout: s.limits.Idle, ErrorLog: s.errorLog(),
+		IdleTimeout: s.limits.Idle, ErrorLog: Complaints(s.log),
 	}
 }
 

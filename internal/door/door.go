@@ -1,0 +1,143 @@
+package door
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+)
+
+// Door lets connections into a port, up to so many at once. It is safe for concurrent use. While mu is
+// held nothing blocks, and no connection is closed.
+type Door struct {
+	mu     sync.Mutex
+	guests guests // guarded by mu
+}
+
+// Counts are what a door has seen.
+type Counts struct {
+	// Open is how many connections there are, and Resting how many of them have no call that is being answered.
+	Open, Resting int
+	// Refused is how many were closed at their arrival, and Displaced how many had to go for others.
+	Refused, Displaced int64
+}
+
+// New makes a door for so many connections at once; it panics below 1.
+func New(most int) *Door {
+	if most < 1 {
+		panic(fmt.Sprintf("door: room for %d connections", most))
+	}
+	return &Door{guests: newGuests(most)}
+}
+
+// Counts says how things stand.
+func (d *Door) Counts() Counts {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := Counts{Open: d.guests.open, Refused: d.guests.refused, Displaced: d.guests.displaced}
+	for _, h := range d.guests.crowd {
+		c.Resting += h.resting.Len()
+	}
+	return c
+}
+
+// Guard is l behind the door. TLS, if any, belongs around what it returns. The server of the connections has
+// Watch as its ConnState; without, all of them rest all the time.
+func (d *Door) Guard(l net.Listener) net.Listener { return &listener{Listener: l, door: d} }
+
+// listener accepts those that the door lets in.
+type listener struct {
+	net.Listener
+	door *Door
+}
+
+// Accept returns the next connection that is let in.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if in := l.door.admit(c); in != nil {
+			return in, nil
+		}
+		_ = c.Close() // nothing was promised on it
+	}
+}
+
+// admit lets c in, closing whom it displaces; nil: there is no room.
+func (d *Door) admit(c net.Conn) net.Conn {
+	d.mu.Lock()
+	in, displaced := d.guests.admit(homeOf(c.RemoteAddr()), func() { _ = c.Close() })
+	d.mu.Unlock()
+	if displaced != nil {
+		displaced.leave()
+	}
+	if in == nil {
+		return nil
+	}
+	return &conn{Conn: c, door: d, guest: in}
+}
+
+func (d *Door) move(g *guest, to phase) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.guests.move(g, to)
+}
+
+// Watch is told by an http.Server what its connections do. Those of other doors are none of its business.
+func (d *Door) Watch(c net.Conn, s http.ConnState) {
+	v := inside(c)
+	if v == nil || v.door != d {
+		return
+	}
+	switch s {
+	case http.StateActive, http.StateHijacked: // somebody who took it over uses it
+		d.move(v.guest, works)
+	case http.StateIdle:
+		d.move(v.guest, rests)
+	case http.StateNew, http.StateClosed: // known from its arrival, and from Close
+	}
+}
+
+// inside finds the door's connection in one that may be TLS; nil: there is none.
+func inside(c net.Conn) *conn {
+	for c != nil {
+		if v, ok := c.(*conn); ok {
+			return v
+		}
+		around, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return nil
+		}
+		c = around.NetConn()
+	}
+	return nil
+}
+
+// conn is a connection that is inside.
+type conn struct {
+	net.Conn
+	door  *Door
+	guest *guest
+}
+
+// Close gives its place back.
+func (c *conn) Close() error {
+	c.door.move(c.guest, gone)
+	return c.Conn.Close()
+}
+
+// homeOf is the address whose guest a connection is. Those without one, as on a pipe, share one.
+func homeOf(a net.Addr) netip.Prefix {
+	remote, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.Prefix{}
+	}
+	const network = 64 // what one machine may choose its addresses from
+	address := remote.AddrPort().Addr().Unmap().WithZone("")
+	bits := min(address.BitLen(), network)
+	home, _ := address.Prefix(bits) // such a number of bits there always is
+	return home
+}
