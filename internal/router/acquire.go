@@ -153,6 +153,8 @@ func (s *state) admitSender(r *Request) error {
 	switch {
 	case v == nil || !v.declared:
 		return refuse(ReasonSenderUnknown, "sender", "spec.senders has no sender of this name")
+	case r.Rights != RightsUnasked && r.Rights != v.rights:
+		return ErrRightsChanged
 	case r.SenderGeneration < v.MinGeneration:
 		return refuse(ReasonStaleGeneration, "senderGeneration", "spec.senders asks for generation "+
 			strconv.FormatInt(v.MinGeneration, 10)+" or later of this sender")

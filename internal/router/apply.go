@@ -54,6 +54,7 @@ func (s *state) applySenders(list []Sender) {
 			s.senders[spec.Name] = v
 		}
 		recount = recount || v.Versions != spec.Versions
+		s.changeRights(v, spec.Subjects)
 		v.Sender, v.declared = spec, true
 	}
 	if recount {

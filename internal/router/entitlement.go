@@ -1,6 +1,9 @@
 package router
 
-import "slices"
+import (
+	"errors"
+	"slices"
+)
 
 // SubjectKind says what a subject's name is the name of.
 type SubjectKind string
@@ -34,6 +37,41 @@ func (c Caller) is(s Subject) bool {
 		return slices.Contains(c.Groups, s.Name)
 	}
 	return false
+}
+
+// Rights names the subjects that a sender has at a moment. Other subjects have another name, so that whoever
+// was judged by those of before can be told from whoever is judged by those of now.
+type Rights int64
+
+const (
+	// RightsUnasked: nobody judges callers.
+	RightsUnasked Rights = iota
+	// rightsUndeclared: the spec does not name the sender.
+	rightsUndeclared
+)
+
+// ErrRightsChanged is what a request is answered whose caller was judged by subjects that its sender does
+// not have any more. It is no refusal: the caller is to be judged again.
+var ErrRightsChanged = errors.New("the sender's subjects have changed since the caller was judged")
+
+// Rights names the subjects of a sender. Whoever judges a caller reads it before, and passes it on with the
+// request: the step that grants compares, so that nobody is granted by rights that were taken away (R7).
+func (t *Table) Rights(sender SenderName) Rights {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if v := t.state.senders[sender]; v != nil && v.declared {
+		return v.rights
+	}
+	return rightsUndeclared
+}
+
+// changeRights gives the rights of a sender another name if its subjects become others.
+func (s *state) changeRights(v *sender, to []Subject) {
+	if v.rights != RightsUnasked && slices.Equal(v.Subjects, to) {
+		return
+	}
+	s.rights = max(s.rights, rightsUndeclared) + 1
+	v.rights = s.rights
 }
 
 // Entitled refuses a caller whom the spec does not let use the sender (R7). A sender that the spec does

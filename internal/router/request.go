@@ -35,6 +35,8 @@ type Request struct {
 	LastIncarnation Incarnation
 	// Prior, if not nil, is the verified token of an earlier answer to this same request.
 	Prior *Claim
+	// Rights is what Table.Rights said before the caller was found entitled to the sender.
+	Rights Rights
 }
 
 func (r *Request) identity() identity {

@@ -29,7 +29,9 @@ type state struct {
 	members int
 	choices int64
 
-	senders  map[SenderName]*sender
+	senders map[SenderName]*sender
+	// rights is the last one given out.
+	rights   Rights
 	sessions map[SessionID]*session
 	groups   map[GroupID]*group
 	idle     list[session]
@@ -58,6 +60,8 @@ type sender struct {
 	counted int64
 	// declared is false once the sender has left the spec with something still counted.
 	declared bool
+	// rights tells one set of subjects from another.
+	rights Rights
 }
 
 // failure is Failure by the table's own clock.

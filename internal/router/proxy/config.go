@@ -80,12 +80,20 @@ type Limits struct {
 	// SpoolDir is where bodies beyond 64 KiB go, as files without a name; empty: the system's
 	// temporary directory.
 	SpoolDir string
+	// SpoolMemory bounds the bytes of all bodies in memory; default 256 MiB. Beyond it all of a body goes to
+	// its file.
+	SpoolMemory int64
+	// SpoolBytes bounds the bytes of all bodies in files; default 16 GiB. Beyond it requests are answered
+	// SpoolUnavailable.
+	SpoolBytes int64
 	// HeldPerPool bounds the requests that wait for a lease of one pool; default 16,384. Beyond it
 	// they are answered Contended.
 	HeldPerPool int
 	// Silence is how long a client or an engine may be silent in the middle of an exchange; default
 	// 2 h, and at least 1 h.
 	Silence time.Duration
+	// Upload is how long a client may be silent in the middle of its body; default 5 min.
+	Upload time.Duration
 	// FateWait bounds how long a client waits for the fate of an Ambiguous execution; default 5 min.
 	FateWait time.Duration
 	// Look is how often a held request looks whether waiting still has a prospect; default 1 s.
@@ -96,8 +104,9 @@ type Limits struct {
 
 func (l Limits) withDefaults() Limits {
 	return Limits{
-		BodyBytes: cmp.Or(l.BodyBytes, 256<<20), SpoolDir: l.SpoolDir, HeldPerPool: cmp.Or(l.HeldPerPool, 16384),
-		Silence: cmp.Or(l.Silence, 2*time.Hour), FateWait: cmp.Or(l.FateWait, 5*time.Minute),
+		BodyBytes: cmp.Or(l.BodyBytes, 256<<20), SpoolDir: l.SpoolDir,
+		SpoolMemory: cmp.Or(l.SpoolMemory, 256<<20), SpoolBytes: cmp.Or(l.SpoolBytes, 16<<30), HeldPerPool: cmp.Or(l.HeldPerPool, 16384),
+		Silence: cmp.Or(l.Silence, 2*time.Hour), Upload: cmp.Or(l.Upload, 5*time.Minute), FateWait: cmp.Or(l.FateWait, 5*time.Minute),
 		Look: cmp.Or(l.Look, time.Second), Prefixes: cmp.Or(l.Prefixes, 65536),
 	}
 }
@@ -118,6 +127,7 @@ func (c Config) Validate() error {
 		value int64
 	}{
 		{"BodyBytes", c.Limits.BodyBytes}, {"HeldPerPool", int64(c.Limits.HeldPerPool)}, {"FateWait", int64(c.Limits.FateWait)},
+		{"SpoolMemory", c.Limits.SpoolMemory}, {"SpoolBytes", c.Limits.SpoolBytes}, {"Upload", int64(c.Limits.Upload)},
 		{"Look", int64(c.Limits.Look)}, {"Prefixes", int64(c.Limits.Prefixes)},
 	} {
 		if f.value < 0 {

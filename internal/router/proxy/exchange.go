@@ -17,7 +17,7 @@ const attempts = 2
 
 // generate is the way of a request that is leased.
 func (h *Handler) generate(c *call) {
-	body := &spool{dir: h.cfg.Limits.SpoolDir, max: h.cfg.Limits.BodyBytes}
+	body := h.newSpool()
 	defer body.free()
 	f, err := h.receive(c, body)
 	if err != nil {

@@ -79,7 +79,7 @@ type member struct {
 // It succeeds if it does everywhere. What was done is not undone: the answer names those that
 // failed, and whoever called has to bring the fleet together again.
 func (h *Handler) fanOut(c *call) {
-	o := &order{body: &spool{dir: h.cfg.Limits.SpoolDir, max: h.cfg.Limits.BodyBytes}}
+	o := &order{body: h.newSpool()}
 	defer o.body.free()
 	if err := h.receiveOrder(c, o); err != nil {
 		h.giveUpReading(c, err)

@@ -18,6 +18,7 @@ type Handler struct {
 	prefixes *prefixes
 	meter    *meter
 	pieces   piecePool
+	store    *store
 	turn     atomic.Uint64
 	// origins keeps pages of other origins from using a caller's browser.
 	origins *http.CrossOriginProtection
@@ -30,7 +31,7 @@ func New(c Config) (*Handler, error) {
 	}
 	c = c.withDefaults()
 	return &Handler{
-		cfg: c, routes: routes(), prefixes: newPrefixes(c.Limits.Prefixes), meter: newMeter(), origins: http.NewCrossOriginProtection(),
+		cfg: c, routes: routes(), prefixes: newPrefixes(c.Limits.Prefixes), meter: newMeter(), store: newStore(c.Limits), origins: http.NewCrossOriginProtection(),
 	}, nil
 }
 
@@ -98,6 +99,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Before the pool is looked for, so that strangers do not learn which there are; and before a body
 	// is read.
 	if err := h.authorize(r, at); err != nil {
+		// net/http reads on in its body for a while; a stranger is not waited for that long.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(strangersTime))
 		refuse(w, err)
 		return
 	}
@@ -114,6 +117,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = c.out.SetWriteDeadline(time.Time{})
 	h.serve(c)
 }
+
+// strangersTime is how long somebody who may not call can take for the rest of the request.
+const strangersTime = time.Second
 
 func (h *Handler) authorize(r *http.Request, at place) error {
 	if h.cfg.Authorizer == nil {

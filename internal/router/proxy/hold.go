@@ -62,7 +62,7 @@ type promised struct {
 // of the wait.
 func (h *Handler) hold(c *call, r router.Request, step *steps.Step) (promised, error) {
 	asked := h.cfg.Clock()
-	g, err := c.table.Acquire(r, asked)
+	g, err := h.judged(c, &r, func() (router.Grant, error) { return c.table.Acquire(r, asked) })
 	if err == nil {
 		return promised{g, asked}, nil
 	}
@@ -85,6 +85,22 @@ func (h *Handler) hold(c *call, r router.Request, step *steps.Step) (promised, e
 	return waited, nil
 }
 
+// judged acquires by rights that hold when it grants: whoever sent its body for minutes, or waited, may have
+// lost them meanwhile.
+func (h *Handler) judged(c *call, r *router.Request, acquire func() (router.Grant, error)) (router.Grant, error) {
+	for {
+		if h.cfg.Authorizer != nil {
+			r.Rights = c.table.Rights(c.sender)
+		}
+		if err := h.authorize(c.r, c.place); err != nil {
+			return router.Grant{}, err
+		}
+		if g, err := acquire(); !errors.Is(err, router.ErrRightsChanged) {
+			return g, err
+		}
+	}
+}
+
 // waits reports whether waiting can turn the refusal into a lease.
 func waits(err error) bool {
 	refusal, ok := errors.AsType[*router.Refusal](err)
@@ -95,7 +111,7 @@ func (h *Handler) wait(c *call, r router.Request) (promised, error) {
 	ctx, end := context.WithCancelCause(c.r.Context())
 	defer end(nil)
 	defer h.look(c, end)()
-	g, err := c.table.AcquireWait(ctx, r, h.cfg.Clock)
+	g, err := h.judged(c, &r, func() (router.Grant, error) { return c.table.AcquireWait(ctx, r, h.cfg.Clock) })
 	if err == nil {
 		return promised{Grant: g}, nil
 	}
@@ -104,7 +120,7 @@ func (h *Handler) wait(c *call, r router.Request) (promised, error) {
 		err = &router.Refusal{Reason: router.ReasonPoolNotFound, Detail: "the pool was removed while the request waited"}
 	case errors.Is(cause, errNoProspect):
 		// What stood when the wait began is not what stands now.
-		if g, err = c.table.Acquire(r, h.cfg.Clock()); err == nil {
+		if g, err = h.judged(c, &r, func() (router.Grant, error) { return c.table.Acquire(r, h.cfg.Clock()) }); err == nil {
 			return promised{Grant: g}, nil
 		}
 	}

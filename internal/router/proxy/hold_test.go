@@ -277,6 +277,9 @@ func TestConfigNamesTheFieldThatCannotBeUsed(t *testing.T) {
 	pools := router.NewPools()
 	for field, c := range map[string]proxy.Config{
 		"Pools":              {},
+		"Limits.SpoolMemory": {Pools: pools, Limits: proxy.Limits{SpoolMemory: -1}},
+		"Limits.SpoolBytes":  {Pools: pools, Limits: proxy.Limits{SpoolBytes: -1}},
+		"Limits.Upload":      {Pools: pools, Limits: proxy.Limits{Upload: -1}},
 		"Limits.Silence":     {Pools: pools, Limits: proxy.Limits{Silence: 59 * time.Minute}},
 		"Limits.BodyBytes":   {Pools: pools, Limits: proxy.Limits{BodyBytes: -1}},
 		"Limits.HeldPerPool": {Pools: pools, Limits: proxy.Limits{HeldPerPool: -1}},

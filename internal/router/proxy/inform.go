@@ -13,7 +13,7 @@ import (
 // inform passes a call on that generates nothing, to any admissible backend. If nothing was sent
 // it tries the next one.
 func (h *Handler) inform(c *call) {
-	body := &spool{dir: h.cfg.Limits.SpoolDir, max: h.cfg.Limits.BodyBytes}
+	body := h.newSpool()
 	defer body.free()
 	if err := h.copyBody(c, body); err != nil {
 		if errors.Is(err, errBodyTooLarge) {

@@ -11,6 +11,11 @@ import (
 	"github.com/berthmaster/berthmaster/internal/router/proxy/jsonscan"
 )
 
+// newSpool is for the body of one request; the caller frees it.
+func (h *Handler) newSpool() *spool {
+	return &spool{store: h.store, dir: h.cfg.Limits.SpoolDir, max: h.cfg.Limits.BodyBytes}
+}
+
 // receive spools the body and reads its fields. The caller closes the spool, also after an error.
 func (h *Handler) receive(c *call, body *spool) (*fields, error) {
 	if e := c.r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
@@ -65,7 +70,7 @@ func (h *Handler) copyBody(c *call, to io.Writer) error {
 	piece := h.pieces.get(largePiece)
 	defer h.pieces.put(piece)
 	for {
-		c.readBefore(h.cfg.Limits.Silence)
+		c.readBefore(h.cfg.Limits.Upload)
 		n, err := c.r.Body.Read(*piece)
 		if n > 0 {
 			if _, err := to.Write((*piece)[:n]); err != nil {

@@ -5,10 +5,45 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/berthmaster/berthmaster/internal/router"
 )
 
 // inMemory is how much of a body is held in memory, in bytes; the rest goes to a file.
 const inMemory = 64 << 10
+
+// store is the room that the bodies of all requests share. Each body takes what it holds and gives it back.
+type store struct {
+	memory, files room
+}
+
+func newStore(l Limits) *store {
+	return &store{memory: room{most: l.SpoolMemory}, files: room{most: l.SpoolBytes}}
+}
+
+// room is a number of bytes, some of them taken.
+type room struct {
+	most  int64
+	taken atomic.Int64
+}
+
+// take takes n bytes, all or none.
+func (r *room) take(n int64) bool {
+	if r.taken.Add(n) > r.most {
+		r.taken.Add(-n)
+		return false
+	}
+	return true
+}
+
+func (r *room) back(n int64) { r.taken.Add(-n) }
+
+// errNoRoom is returned by a spool when the bodies of others fill the store.
+var errNoRoom = &router.Refusal{
+	Reason: reasonSpool, RetryAfter: time.Second, Detail: "the proxy holds as many bytes of bodies as it may: try again",
+}
 
 // errBodyTooLarge is returned by a spool that is full.
 var errBodyTooLarge = errors.New("the body is too large")
@@ -16,11 +51,13 @@ var errBodyTooLarge = errors.New("the body is too large")
 // spool holds a request's body between its arrival and its sending. It is filled once and then
 // read; free ends it.
 type spool struct {
-	dir  string
-	max  int64
-	mem  []byte
-	file *os.File // nil while memory is enough
-	size int64
+	store *store
+	dir   string
+	max   int64
+	mem   []byte
+	file  *os.File // nil while memory is enough
+	size  int64
+	filed int64 // of the store's room for files
 }
 
 // Write takes the next piece. It fails with errBodyTooLarge beyond the maximum.
@@ -30,7 +67,9 @@ func (s *spool) Write(p []byte) (int, error) {
 	}
 	n := 0
 	if s.file == nil {
-		n = min(len(p), inMemory-len(s.mem))
+		if n = min(len(p), inMemory-len(s.mem)); !s.store.memory.take(int64(n)) {
+			n = 0 // others have it: what comes goes to the file
+		}
 		s.mem = append(s.mem, p[:n]...)
 	}
 	if n < len(p) {
@@ -45,6 +84,10 @@ func (s *spool) Write(p []byte) (int, error) {
 // spill writes to the file, which has no name from the start, so that nothing of a client's prompt
 // outlives the process.
 func (s *spool) spill(p []byte) error {
+	if !s.store.files.take(int64(len(p))) {
+		return errNoRoom
+	}
+	s.filed += int64(len(p))
 	if s.file == nil {
 		f, err := os.CreateTemp(s.dir, "body-")
 		if err != nil {
@@ -82,7 +125,9 @@ func (s *spool) part(from, to int64) io.Reader { return io.NewSectionReader(s, f
 
 // free gives back what the spool holds. Doing it again is harmless.
 func (s *spool) free() {
-	s.mem = nil
+	s.store.memory.back(int64(len(s.mem)))
+	s.store.files.back(s.filed)
+	s.mem, s.filed = nil, 0
 	if s.file != nil {
 		_ = s.file.Close() // the file has no name, and nobody reads it again
 		s.file = nil

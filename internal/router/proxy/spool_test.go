@@ -16,7 +16,7 @@ import (
 func TestASpoolGivesBackWhatWasWrittenAndLeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		s := &spool{dir: dir, max: 1 << 20}
+		s := &spool{store: newStore(Limits{}.withDefaults()), dir: dir, max: 1 << 20}
 		defer s.free()
 		want := bytes.Repeat([]byte("0123456789"), rapid.IntRange(0, 20_000).Draw(t, "tens"))
 		for rest := want; len(rest) > 0; {
@@ -43,13 +43,41 @@ func TestASpoolGivesBackWhatWasWrittenAndLeavesNoFile(t *testing.T) {
 }
 
 func TestASpoolHasAnEnd(t *testing.T) {
-	s := &spool{dir: t.TempDir(), max: 100}
+	s := &spool{store: newStore(Limits{}.withDefaults()), dir: t.TempDir(), max: 100}
 	if _, err := s.Write(make([]byte, 101)); !errors.Is(err, errBodyTooLarge) {
 		t.Errorf("got %v", err)
 	}
-	full := &spool{dir: t.TempDir() + "/missing", max: 1 << 20}
+	full := &spool{store: newStore(Limits{}.withDefaults()), dir: t.TempDir() + "/missing", max: 1 << 20}
 	if _, err := full.Write(make([]byte, inMemory+1)); err == nil {
 		t.Error("a file in a folder that is not there")
+	}
+}
+
+func TestBodiesShareTheRoomThereIsAndGiveItBack(t *testing.T) {
+	shared := newStore(Limits{SpoolMemory: inMemory, SpoolBytes: 100})
+	body := func() *spool { return &spool{store: shared, dir: t.TempDir(), max: 1 << 20} }
+	first, second := body(), body()
+	want := bytes.Repeat([]byte("0123456789"), 10)
+	if _, err := first.Write(make([]byte, inMemory)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.Write(want); err != nil || len(second.mem) != 0 {
+		t.Fatalf("with the memory full: %d bytes in memory, %v", len(second.mem), err)
+	}
+	if got, err := io.ReadAll(second.part(0, second.size)); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := first.Write([]byte("x")); !errors.Is(err, errNoRoom) {
+		t.Errorf("with the files full: %v", err)
+	}
+	second.free()
+	second.free()
+	if _, err := first.Write(want); err != nil {
+		t.Errorf("after the end of another: %v", err)
+	}
+	first.free()
+	if m, f := shared.memory.taken.Load(), shared.files.taken.Load(); m != 0 || f != 0 {
+		t.Errorf("%d bytes of memory and %d of files stay taken", m, f)
 	}
 }
 
@@ -74,7 +102,7 @@ func TestEveryRIDAtTheTopIsReplacedInMemoryAndOnFileAlike(t *testing.T) {
 	generate := routes()["/generate"]
 	rapid.Check(t, func(t *rapid.T) {
 		body := drawBody(t)
-		s := &spool{dir: dir, max: 1 << 20}
+		s := &spool{store: newStore(Limits{}.withDefaults()), dir: dir, max: 1 << 20}
 		defer s.free()
 		f := newFields(generate)
 		scan := jsonscan.New(f)
@@ -106,7 +134,7 @@ func TestEveryRIDAtTheTopIsReplacedInMemoryAndOnFileAlike(t *testing.T) {
 
 func TestThePrefixTableForgetsWhatIsLongestUnused(t *testing.T) {
 	table := newPrefixes(8)
-	body := &spool{max: 1 << 20}
+	body := &spool{store: newStore(Limits{}.withDefaults()), max: 1 << 20}
 	if _, err := body.Write(bytes.Repeat([]byte("ab"), 8*prefixBlock)); err != nil {
 		t.Fatal(err)
 	}

@@ -69,5 +69,5 @@ func (s *Server) grantOne(r *http.Request, c *call, raw []byte, step *steps.Step
 	if err != nil {
 		return router.Grant{}, err
 	}
-	return c.table.Acquire(req, s.clock())
+	return s.grantNow(r, c, &req)
 }

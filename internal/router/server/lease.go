@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/berthmaster/berthmaster/internal/router"
@@ -67,7 +68,7 @@ func grantStatus(g *router.Grant) int {
 // grant makes an acquire, waiting for it up to that many seconds.
 func (s *Server) grant(w http.ResponseWriter, r *http.Request, c *call, req router.Request, wait int64) (router.Grant, error) {
 	if wait == 0 {
-		return c.table.Acquire(req, s.clock())
+		return s.grantNow(r, c, &req)
 	}
 	g, err := s.acquireWaiting(w, r, c, req, wait)
 	if err != nil {
@@ -78,6 +79,28 @@ func (s *Server) grant(w http.ResponseWriter, r *http.Request, c *call, req rout
 		return router.Grant{}, err
 	}
 	return g, nil
+}
+
+// grantNow makes an acquire that does not wait.
+func (s *Server) grantNow(r *http.Request, c *call, req *router.Request) (router.Grant, error) {
+	for {
+		g, err := c.table.Acquire(*req, s.clock())
+		if !errors.Is(err, router.ErrRightsChanged) {
+			return g, err
+		}
+		if err := s.judge(r, c, req); err != nil {
+			return g, err
+		}
+	}
+}
+
+// judge asks whether the caller may use the request's sender, and has the request say by which rights.
+func (s *Server) judge(r *http.Request, c *call, req *router.Request) error {
+	if s.authorizer == nil {
+		return nil
+	}
+	req.Rights = c.table.Rights(req.Sender) // before: what changes meanwhile is found out when it is granted
+	return s.authorize(r, c.pool, req.Sender)
 }
 
 // takeBack ends a lease that nobody has been told of: its caller may not have it any more.
@@ -101,7 +124,7 @@ func (s *Server) requestOf(r *http.Request, c *call, body *acquireBody) (router.
 	if err := s.checkWait(body.WaitSeconds); err != nil {
 		return req, err
 	}
-	if err := s.authorize(r, c.pool, req.Sender); err != nil {
+	if err := s.judge(r, c, &req); err != nil {
 		return req, err
 	}
 	if len(body.Token) == 0 {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/berthmaster/berthmaster/internal/router"
 )
@@ -118,6 +119,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// strangersTime is how long somebody who may not call can take for the rest of the request.
+const strangersTime = time.Second
+
 // serve finds the pool and makes the call, or has the leader make it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, h handler, c *call) {
 	if !s.answersHere(w, r, c) {
@@ -126,6 +130,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h handler, c *cal
 	// Before the pool is looked for, so that strangers do not learn which there are; and before a body
 	// is read. What names a sender asks once more for it.
 	if err := s.authorize(r, c.pool, ""); err != nil {
+		// net/http reads on in its body for a while; a stranger is not waited for that long.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(strangersTime))
 		s.refuse(w, err)
 		return
 	}

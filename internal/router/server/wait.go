@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync"
@@ -25,7 +26,7 @@ func (s *Server) checkWait(seconds int64) error {
 func (s *Server) acquireWaiting(w http.ResponseWriter, r *http.Request, c *call, req router.Request, seconds int64) (router.Grant, error) {
 	leave, ok := s.waiters.enter(c.pool)
 	if !ok {
-		return c.table.Acquire(req, s.clock()) // no room to wait, but what can be had now is had
+		return s.grantNow(r, c, &req) // no room to wait, but what can be had now is had
 	}
 	defer leave()
 	ctx, done := s.waiting(w, r, c)
@@ -33,6 +34,12 @@ func (s *Server) acquireWaiting(w http.ResponseWriter, r *http.Request, c *call,
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
 	defer cancel()
 	g, err := c.table.AcquireWait(ctx, req, s.clock)
+	for errors.Is(err, router.ErrRightsChanged) {
+		if err := s.judge(r, c, &req); err != nil {
+			return g, err
+		}
+		g, err = c.table.AcquireWait(ctx, req, s.clock)
+	}
 	if err == nil {
 		return g, nil
 	}

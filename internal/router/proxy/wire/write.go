@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -105,6 +106,9 @@ func ownHeader(name string) bool {
 
 // appendHead appends the request line and headers.
 func appendHead(out []byte, r *Request, host string) ([]byte, error) {
+	if !headerSafe(r.Target) || strings.Contains(r.Target, " ") {
+		return nil, fmt.Errorf("target: %w", errUnsafe)
+	}
 	out = append(out, r.Method...)
 	out = append(out, ' ')
 	out = append(out, r.Target...)
