@@ -59,7 +59,7 @@ func (p *plan) planWeights(w *world, now time.Time) {
 	path := func(v rollout.Version) string { return pathOf(v, w.pool.Spec.Weights, facts) }
 	for i, b := range members {
 		asked := &p.weights.rollout.Backends[i]
-		step := orderOf(asked.Step, ask.Target, path)
+		step := orderOf(asked.Step, p.weights.rollout.Goal, path)
 		b.engine = p.merge(w, b, about[i], asked, step, now)
 		verdict := w.verdicts[string(b.incarnation)]
 		b.engine.vouched, b.engine.vouchedAt = vouchedFor(&ask, about[i], &views[i], verdict), verdict.Seq

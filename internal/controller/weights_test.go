@@ -1,7 +1,9 @@
 package controller
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -12,6 +14,7 @@ import (
 	"github.com/berthmaster/berthmaster/internal/prober"
 	"github.com/berthmaster/berthmaster/internal/rollout"
 	"github.com/berthmaster/berthmaster/internal/router"
+	"github.com/berthmaster/berthmaster/internal/sglang"
 )
 
 func TestAskOfTakesEveryFieldOfTheSpec(t *testing.T) {
@@ -154,5 +157,37 @@ func TestTheTrainersWordStandsForThoseWhoWereThereThroughout(t *testing.T) {
 	}
 	if status.Weights.QuietTime != nil {
 		t.Error("the pool's mark outlives the fence")
+	}
+}
+
+// givenUp is a world in which the deadline of v2 has passed, the pool stays on v1, and engine a, which
+// was updated, has to go back.
+func givenUp() world {
+	w := worldWith(running("a"), running("b"))
+	began := metav1.NewTime(noon.Add(-time.Hour))
+	w.pool.Spec.Weights = &v1alpha1.WeightsSpec{Version: "v2", Source: v1alpha1.WeightsDisk, Path: "/v2", DeadlineSeconds: 60}
+	w.pool.Status.Weights = &v1alpha1.WeightsStatus{Published: "v1", PublishedPath: "/v1", Target: "v2", StartTime: &began}
+	w.told.leases = rollout.LeasesStopped
+	w.verdicts = map[string]prober.Observation{
+		string(running("a").incarnation): {Verdict: prober.Healthy, WeightVersion: "v2", VersionConfirmed: true, At: noon},
+		string(running("b").incarnation): {Verdict: prober.Healthy, WeightVersion: "v1", VersionConfirmed: true, At: noon},
+	}
+	for _, name := range []string{"a", "b"} {
+		w.snapshot.Backends = append(w.snapshot.Backends, router.BackendSnapshot{Name: router.BackendName(name), Incarnation: running(name).incarnation})
+	}
+	return w
+}
+
+func TestAnEngineThatCannotGoBackIsNotAskedAgainAtOnce(t *testing.T) {
+	w := givenUp()
+	asked := decide(w, noon).berths[0].engine.order
+	if asked.kind != orderUpdate || asked.version != "v1" || asked.path != "/v1" {
+		t.Fatalf("order %+v, want a to be updated to v1", asked)
+	}
+	declined := engineMemory{}.began(asked).answered("", fmt.Errorf("no such file: %w", sglang.ErrDeclined), noon)
+	w.engines = map[router.Incarnation]engineMemory{running("a").incarnation: declined}
+	got := decide(w, noon.Add(time.Millisecond)).berths[0].engine
+	if got.order.kind != orderNone || got.activity != rollout.Failed {
+		t.Errorf("a is %s and told to %s at once, want it left alone as failed", got.activity, got.order.kind)
 	}
 }

@@ -15,7 +15,7 @@ func Decide(ask Ask, backends []Backend, now time.Time) Plan {
 		return release(ask, backends)
 	}
 	v := newView(ask, backends, now)
-	p := Plan{Published: ask.Published, Leases: v.leases(), Total: len(backends)}
+	p := Plan{Published: ask.Published, Goal: v.goal, Leases: v.leases(), Total: len(backends)}
 	if v.other != "" {
 		p.Second = ask.Target
 	}

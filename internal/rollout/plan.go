@@ -168,6 +168,9 @@ type Plan struct {
 	// Second is the other admissible version while Rolling; empty: none. New sessions prefer the
 	// target.
 	Second Version
+	// Goal is the version that the backends are brought to: the target, or what is published once the
+	// target is given up. Failures of their steps are failures to come to it.
+	Goal Version
 	// Backends has one entry for each of the input, in its order.
 	Backends []BackendPlan
 	// Ready of Total backends are on the target.

@@ -17,6 +17,8 @@ type world struct {
 	router  routerState
 	engines []*engine
 	memory  memory
+	// goal is what the latest plan brings the engines to.
+	goal rollout.Version
 	// todo is what the process is about to do, in order.
 	todo []func()
 	// broken is the first thing that went wrong.
@@ -209,6 +211,7 @@ func (w *world) look() {
 	}
 	ask, all := w.ask(), w.backends()
 	plan := rollout.Decide(ask, all, w.now)
+	w.goal = plan.Goal
 	c := plannedCase{ask: ask, all: all, now: w.now, plan: plan}
 	if err := c.broken(); err != nil {
 		w.failf("%w", err)
@@ -274,10 +277,7 @@ func (w *world) queueStep(i int, step rollout.Step) {
 func (w *world) send(i int, step rollout.Step) {
 	w.memory.records[i] = w.memory.records[i].Began(step)
 	w.log = append(w.log, fmt.Sprintf("%c: %s %s", 'a'+i, step.Kind, step.Version))
-	goal := step.Version
-	if goal == "" {
-		goal = w.spec.Target
-	}
+	goal := w.goal
 	w.engines[i].queue = append(w.engines[i].queue, call{step: step, answer: func(a rollout.Answer) {
 		w.memory.records[i] = w.memory.records[i].Ended(step, a, goal, w.now)
 		if a.Problem == "" {
