@@ -191,3 +191,17 @@ func TestAnEngineThatCannotGoBackIsNotAskedAgainAtOnce(t *testing.T) {
 		t.Errorf("a is %s and told to %s at once, want it left alone as failed", got.activity, got.order.kind)
 	}
 }
+
+func TestAnEngineThatOthersPausedIsNotAskedForItsVersionAgainAndAgain(t *testing.T) {
+	for _, source := range []v1alpha1.WeightsSource{v1alpha1.WeightsDisk, v1alpha1.WeightsExternal} {
+		w := givenUp()
+		w.pool.Spec.Weights.Source = source
+		a := running("a").incarnation
+		w.verdicts[string(a)] = prober.Observation{Verdict: prober.SuspectedPaused, At: noon}
+		read := engineMemory{}.began(order{kind: orderVerify}).answered("v1", nil, noon)
+		w.engines = map[router.Incarnation]engineMemory{a: read}
+		if got := decide(w, noon.Add(time.Millisecond)).berths[0].engine; got.order.kind != orderNone {
+			t.Errorf("%s: a is told to %s, which it was a moment ago", source, got.order.kind)
+		}
+	}
+}

@@ -35,6 +35,8 @@ func (v *view) next(i int) move {
 		return v.rest(b)
 	case has:
 		return v.finish(b)
+	case b.Pause == PausedByOthers: // what it says now is not believed once it goes on
+		return wait(Absent, "the engine is paused by somebody else")
 	case !v.begun(b) && b.Report.Freshness == Stale:
 		return do(Verifying, Step{Kind: StepVerify})
 	case v.ask.Source == External:
@@ -140,8 +142,6 @@ func (v *view) expect(b *Backend) move {
 func (v *view) bring(b *Backend) move {
 	frozen := b.Pause == PausedByUs && (v.begun(b) || !v.clearing().empties()) || b.Pause == NotPaused && v.begun(b)
 	switch {
-	case b.Pause == PausedByOthers:
-		return wait(Absent, "the engine is paused by somebody else")
 	case v.pins(b):
 		return move{activity: Draining, drain: DrainPinned, message: "sessions of pinned senders live there"}
 	case v.idle(b), frozen:
