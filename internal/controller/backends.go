@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -117,18 +118,28 @@ func entryOf(b *berth, seen *router.BackendSnapshot, verdict string) v1alpha1.Ba
 	}
 	b.recordEngine(&entry)
 	if seen != nil {
-		entry.Capacity, entry.WeightVersion = seen.Capacity, string(seen.Version)
+		entry.Capacity, entry.WeightVersion = seen.Capacity, cut(string(seen.Version), maxVersion)
 	}
 	entry.State, entry.Reason, entry.Message = stateOf(b, seen)
 	if verdict != "" && entry.Message == "" && entry.State != v1alpha1.BackendServing {
 		entry.Message = verdict
 	}
-	entry.Message = entry.Message[:min(len(entry.Message), maxMessage)]
+	entry.Message = cut(entry.Message, maxMessage)
 	return entry
 }
 
-// maxMessage is the bound of a backend's message in the API, in bytes.
-const maxMessage = 512
+// maxMessage and maxVersion are the bounds of a backend's message and version in the API, in bytes here:
+// the API server, which counts letters, refuses the whole status for one that is longer.
+const (
+	maxMessage = 512
+	maxVersion = 256
+)
+
+// cut is the beginning of a text, of at most that many bytes and of whole letters: half a letter is
+// never read back as it was written.
+func cut(text string, limit int) string {
+	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
+}
 
 // stateOf says what a backend is doing, and why.
 func stateOf(b *berth, seen *router.BackendSnapshot) (v1alpha1.BackendState, v1alpha1.BackendReason, string) {

@@ -2,8 +2,10 @@ package controller
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -215,5 +217,25 @@ func TestSenderIsFencedOnlyOnTheRoutersWord(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, senderStatuses(snapshot, spec)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The API server refuses a whole status for one field that is too long, and the facts in it with it.
+func TestAnEngineCannotMakeAStatusThatIsRefused(t *testing.T) {
+	member := berth{sighting: running("a")}
+	verbose := seenAs(func(b *router.BackendSnapshot) {
+		b.Admissible, b.Version = false, router.Version(strings.Repeat("v", 1000))
+	})
+	for name, said := range map[string]string{
+		"what an engine says at length":    strings.Repeat("x", 1000),
+		"what it says in letters of bytes": "x" + strings.Repeat("\u00e9", 1000),
+	} {
+		entry := entryOf(&member, verbose, said)
+		if len(entry.Message) > 512 || len(entry.Message) < 500 || !utf8.ValidString(entry.Message) {
+			t.Errorf("%s: a message of %d bytes, valid: %t", name, len(entry.Message), utf8.ValidString(entry.Message))
+		}
+		if len(entry.WeightVersion) > 256 {
+			t.Errorf("%s: a version of %d bytes", name, len(entry.WeightVersion))
+		}
 	}
 }

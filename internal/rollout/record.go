@@ -1,12 +1,17 @@
 package rollout
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 const (
 	// firstBackoff is how long an engine is left alone after its first failure; each further one in
 	// a row doubles it, up to longestBackoff.
 	firstBackoff   = time.Second
 	longestBackoff = time.Minute
+	// longestShown is how much of a version a message has, in bytes.
+	longestShown = 200
 )
 
 // Record is what a process remembers of one incarnation between calls: what is under way, what an
@@ -66,12 +71,17 @@ func (r Record) verified(reported, goal Version, now time.Time) Record {
 	r.Report, r.Updated = Report{Version: reported, Freshness: Fresh, At: now}, ""
 	switch {
 	case asked != "" && reported != asked:
-		return r.fail(asked, "the engine was updated to "+string(asked)+" and reports "+string(reported), now)
+		return r.fail(asked, "the engine was updated to "+shown(asked)+" and reports "+shown(reported), now)
 	case reported == goal:
 		return r.succeed()
 	default:
 		return r
 	}
+}
+
+// shown is a version as a message has it: engines may report any text.
+func shown(v Version) string {
+	return strings.ToValidUTF8(string(v[:min(len(v), longestShown)]), "")
 }
 
 func (r Record) succeed() Record {

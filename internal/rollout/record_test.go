@@ -1,8 +1,10 @@
 package rollout_test
 
 import (
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -95,5 +97,16 @@ func TestARecordKnowsOneCallAtATime(t *testing.T) {
 	}
 	if r = r.Began(pause).Ended(pause, rollout.Answer{}, newer, noon.Add(time.Second)); r.PausedAt != noon.Add(time.Second) {
 		t.Errorf("paused at %v", r.PausedAt)
+	}
+}
+
+func TestAFailureSaysOnlySoMuchOfWhatAnEngineReports(t *testing.T) {
+	reported := rollout.Version(strings.Repeat("\u00e9", 100_000))
+	r := history(rollout.Record{}, exchange{toNewer, rollout.Answer{}}, exchange{reading, rollout.Answer{Reported: reported}})
+	if n := len(r.Failure.Message); n == 0 || n > 512 || !utf8.ValidString(r.Failure.Message) {
+		t.Errorf("a message of %d bytes, want one that fits in a status", n)
+	}
+	if r.Report.Version != reported {
+		t.Error("the version itself is cut, and could be taken for another")
 	}
 }
