@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -12,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/berthmaster/berthmaster/internal/access"
@@ -103,6 +105,17 @@ var _ = Describe("the manager, with the rights of config/rbac", Ordered, func() 
 		var h certs.Holder
 		own := certs.SelfMade{Secrets: admin.CoreV1().Secrets("berthmaster-system"), Name: "serving", Names: []string{"localhost"}, Clock: time.Now}
 		Expect(own.Load(ctx, &h)).To(Succeed())
+		var places atomic.Pointer[[]certs.Place]
+		place := func(pools ...types.UID) {
+			var owners []metav1.OwnerReference
+			for _, uid := range pools {
+				owners = append(owners, metav1.OwnerReference{
+					APIVersion: "inference.berthmaster.io/v1alpha1", Kind: "InferencePool", Name: "pool-" + string(uid), UID: uid,
+				})
+			}
+			places.Store(&[]certs.Place{{Namespace: "rl", Owners: owners}, {Namespace: "default"}})
+		}
+		place("1", "2")
 		publishing, stop := context.WithCancel(ctx)
 		defer stop()
 		done := make(chan struct{})
@@ -111,7 +124,7 @@ var _ = Describe("the manager, with the rights of config/rbac", Ordered, func() 
 			defer close(done)
 			certs.Publisher{
 				ConfigMaps: manager.CoreV1(), Name: "berthmaster-ca", Manager: "berthmaster", Clock: time.Now,
-				Namespaces: func(context.Context) ([]string, error) { return []string{"rl", "default"}, nil },
+				Places: func(context.Context) ([]certs.Place, error) { return *places.Load(), nil },
 			}.Follow(publishing, &h, time.Millisecond, func(err error) { Expect(err).NotTo(HaveOccurred()) })
 		}()
 		for _, namespace := range []string{"rl", "default"} {
@@ -121,6 +134,18 @@ var _ = Describe("the manager, with the rights of config/rbac", Ordered, func() 
 				g.Expect(found.Data).To(HaveKeyWithValue("ca.crt", string(h.Bundle())))
 			}).Should(Succeed())
 		}
+		owners := func(g Gomega) []types.UID {
+			found, err := admin.CoreV1().ConfigMaps("rl").Get(ctx, "berthmaster-ca", metav1.GetOptions{})
+			g.Expect(err).NotTo(HaveOccurred())
+			var list []types.UID
+			for _, owner := range found.OwnerReferences {
+				list = append(list, owner.UID)
+			}
+			return list
+		}
+		Expect(owners(Default)).To(ConsistOf(types.UID("1"), types.UID("2")))
+		place("2", "3")
+		Eventually(owners).Should(ConsistOf(types.UID("2"), types.UID("3")))
 		stop()
 		<-done
 		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other"}}

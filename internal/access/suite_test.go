@@ -42,6 +42,8 @@ var _ = BeforeSuite(func(ctx context.Context) {
 		Expect(err).NotTo(HaveOccurred())
 	}
 	cluster := &envtest.Environment{ControlPlaneStartTimeout: 2 * patience, BinaryAssetsDirectory: assets}
+	// Some clusters have it, and it asks for more rights than others do.
+	cluster.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	var err error
 	config, err = cluster.Start()
 	Expect(err).NotTo(HaveOccurred(), "start the control plane in %s", assets)

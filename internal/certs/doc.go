@@ -13,5 +13,6 @@
 // reads it again within Overlap never meets a certificate that it does not trust. An authority may sign
 // for the manager's own names and nothing else, so that a stolen key is of no use against other services.
 //
-// The bundle is published as a ConfigMap, where clients mount it.
+// The bundle is published as a ConfigMap, where clients mount it, and owned by what they come for, so that
+// it goes with the last of that.
 package certs
