@@ -49,8 +49,7 @@ func (r *Reconciler) steps(w *world, p *plan, now time.Time) []step {
 			{"hold the pool's end", func(ctx context.Context) error { return r.holdEnd(ctx, w, p) }},
 			{"record facts", func(ctx context.Context) error { return r.recordFacts(ctx, w, p, now) }},
 			{"begin the term", func(ctx context.Context) error { return r.begin(ctx, w, p, now) }},
-			{"hand over the fleet", func(context.Context) error { return r.handOver(w, p, now) }},
-			{"tell what the probes know", func(context.Context) error { w.tellHealth(now); return nil }},
+			{"hand over the fleet, and what the probes know of it", func(context.Context) error { return r.handOver(w, p, now, w.health()...) }},
 			{"set the probes", func(context.Context) error { r.setProbes(w, p); return nil }},
 			{"tell the engines", func(ctx context.Context) error { r.tellEngines(ctx, w, p); return nil }},
 			{"let the pool go", func(ctx context.Context) error { return r.letGo(ctx, w, p) }},
@@ -85,11 +84,13 @@ func (r *Reconciler) assume(ctx context.Context, w *world) error {
 	return err
 }
 
-// tellHealth hands the router what the probes have learnt before it knew the backends.
-func (w *world) tellHealth(now time.Time) {
+// health is what the probes have learnt before the router knew the backends.
+func (w *world) health() []router.Observation {
+	known := make([]router.Observation, 0, len(w.verdicts))
 	for _, o := range w.verdicts {
-		w.tenure.table.Observe(observationOf(o), now)
+		known = append(known, observationOf(o))
 	}
+	return known
 }
 
 // leave forgets a pool that is not there any more.
@@ -175,8 +176,8 @@ func pastFailure(w *world, now time.Time) *router.Failure {
 	}
 }
 
-// handOver tells the router what has ended and what its fleet is now.
-func (r *Reconciler) handOver(w *world, p *plan, now time.Time) error {
+// handOver tells the router what has ended, what its fleet is now, and what is known of that.
+func (r *Reconciler) handOver(w *world, p *plan, now time.Time, known ...router.Observation) error {
 	w.tenure.proxies(w.pool.Spec.Proxy)
 	table := w.tenure.table
 	if len(p.introduced) > 0 {
@@ -187,7 +188,7 @@ func (r *Reconciler) handOver(w *world, p *plan, now time.Time) error {
 		}
 	}
 	table.Gone(p.gone, now)
-	if err := table.Apply(p.fleet, now); err != nil {
+	if err := table.Apply(p.fleet, now, known...); err != nil {
 		return err
 	}
 	for i := range p.berths {

@@ -24,7 +24,7 @@ func (s *state) acquire(r *Request, now instant) (Grant, error) {
 // inTurn refuses a newcomer that could be served while others wait for the same: they came
 // first, and would wait for ever behind newcomers that ask for less.
 func (s *state) inTurn(r *Request, now instant) error {
-	if s.queue.n == 0 || s.queue.lanes[lane{r.Sender, s.homeOf(r.Session)}] == nil {
+	if s.queue.n == 0 || s.queue.lanes[s.laneOf(r)] == nil {
 		return nil
 	}
 	if s.couldPlace(r, now) {

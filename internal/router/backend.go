@@ -109,13 +109,16 @@ func (b *backend) closedFor(published, target Version) string {
 	return b.unfitFor(published, target)
 }
 
+// notProbed is why a backend is closed of whose health nothing is known.
+const notProbed = "NotProbed"
+
 // unfitFor is why the engine, or what is held on it, keeps leases away; empty: nothing does.
 func (b *backend) unfitFor(published, target Version) string {
 	switch {
 	case b.Engine != EngineRunning:
 		return "Engine" + string(b.Engine)
 	case b.seen.Health == HealthUnknown:
-		return "NotProbed"
+		return notProbed
 	case b.seen.Health != Healthy:
 		return string(b.seen.Health)
 	case b.capacity <= 0:

@@ -24,6 +24,9 @@ type sight struct {
 	busy bool
 	// reset: a newer version asks the session to move.
 	reset bool
+	// awaited: nobody has looked at the backend that the session was on, and nothing else speaks
+	// against it.
+	awaited bool
 }
 
 type homeRule uint8
@@ -57,6 +60,7 @@ func (w *world) sight() sight {
 // lookAt adds what concerns one request.
 func (w *world) lookAt(st *sight, r *Request) {
 	s := w.tab.state
+	st.awaited = w.awaited(r)
 	if v := s.sessions[r.Session]; v != nil {
 		st.owner, st.known, st.busy = v.sender, true, v.active > 0
 		if v.home != nil && w.admissible(v.home.Incarnation, DrainKeep) && s.backends[v.home.Incarnation] == v.home {
@@ -72,12 +76,32 @@ func (w *world) lookAt(st *sight, r *Request) {
 			}
 		}
 	}
-	if l := s.queue.lanes[lane{r.Sender, s.homeOf(r.Session)}]; l != nil {
+	if l := s.queue.lanes[s.laneOf(r)]; l != nil {
 		st.waiting = l.n
 	}
 	if g := s.groups[r.Group]; g != nil && g.home != nil {
 		st.sibling = g.home.Incarnation
 	}
+}
+
+// awaited: the session's home, or else the last backend that the client names, may yet turn out to serve.
+func (w *world) awaited(r *Request) bool {
+	inc := r.LastIncarnation
+	v := w.tab.state.sessions[r.Session]
+	if v != nil {
+		if inc = ""; v.home != nil {
+			inc = v.home.Incarnation
+		}
+	}
+	m, e := w.member(inc), w.engines[inc]
+	if m == nil || w.tab.state.backends[inc] == nil || m.Excluded != "" || m.Engine != EngineRunning || e.seen.Seq != 0 {
+		return false
+	}
+	if v == nil && (m.Drain != NotDraining || m.Name != r.LastName) {
+		return false
+	}
+	_, ended := w.vouched[inc]
+	return !ended && m.Drain != DrainMove && m.Drain != DrainAbort
 }
 
 // admissible by the world's own knowledge; of the table only whether it settles or isolates.
@@ -155,6 +179,8 @@ func (w *world) mustBeAllowed(c *call, failed *Failure) {
 // judgePlace: stickiness (R2), the named backend, and the policy's optimum (R1).
 func (w *world) judgePlace(c *call, st sight, at Incarnation) {
 	switch {
+	case st.awaited:
+		w.t.Fatalf("R2: session %s was sent to %s before anybody had looked at the backend that it was on", c.req.Session, at)
 	case st.keeps == mustStay && at != st.home:
 		w.t.Fatalf("R2: session %s is at home on %s and was sent to %s", c.req.Session, st.home, at)
 	case st.keeps != noHome && at == st.home:
@@ -249,7 +275,7 @@ func (w *world) judgeRefusal(c *call, st sight, err error) {
 	caused := true
 	switch {
 	case errors.Is(err, ErrNoBackend):
-		caused = st.keeps == noHome && len(st.candidates) == 0
+		caused = st.awaited || st.keeps == noHome && len(st.candidates) == 0
 	case errors.Is(err, ErrSenderFenced):
 		caused = s.Access == AccessFenced
 	case errors.Is(err, ErrSenderUnknown):

@@ -8,6 +8,9 @@ func (s *state) choose(r *Request, now instant) (*backend, choice, error) {
 }
 
 func (s *state) chooseFor(v *session, r *Request, now instant) (*backend, choice, error) {
+	if s.unseenHome(v, r) != nil {
+		return nil, choice{}, refuse(ReasonNoBackend, "", "the backend that the session was on has not been probed yet")
+	}
 	if v != nil && s.keepsHome(v) {
 		return s.homeOrBetter(v, r, now)
 	}
@@ -71,6 +74,22 @@ func (s *state) keepsHome(v *session) bool {
 // serves reports whether a session's home, if it has one, serves it there.
 func (s *state) serves(v *session) bool {
 	return v.home != nil && v.home.closedFor(s.published, s.target) == "" && (v.home.Drain != DrainPinned || s.pins(v.sender))
+}
+
+// unseenHome is the backend that the session was on, if nothing but its first probe is missing, which
+// is so only after a take-over: nobody knows yet whether it is admissible, and a session moved
+// meanwhile would leave its cache behind for good (R2). A probe ends, and so does the waiting.
+func (s *state) unseenHome(v *session, r *Request) *backend {
+	var b *backend
+	if v != nil {
+		b = v.home
+	} else if b = s.backends[r.LastIncarnation]; b != nil && (b.Name != r.LastName || b.Drain != NotDraining) {
+		return nil
+	}
+	if b == nil || b.seen.Seq != 0 || b.closedFor(s.published, s.target) != notProbed {
+		return nil
+	}
+	return b
 }
 
 // named is the backend that the client was last on, if that very incarnation takes sessions and

@@ -16,7 +16,7 @@ func (w *world) checkWaiters() {
 		if err := s.admit(&r, w.tab.at(w.now)); err != nil {
 			continue
 		}
-		if _, _, err := s.choose(&r, w.tab.at(w.now)); err == nil && l.first.lane.home == s.homeOf(r.Session) {
+		if _, _, err := s.choose(&r, w.tab.at(w.now)); err == nil && l.first.lane == s.laneOf(&r) {
 			w.t.Fatalf("%s waits though it could be served", r.ID)
 		}
 	}
@@ -45,11 +45,19 @@ func (w *world) checkServed() {
 			w.checkTurn(wt)
 		}
 	}
+	clear(w.stood)
+	for _, l := range w.tab.state.queue.lanes {
+		for wt := range l.all {
+			w.stood[wt] = wt.lane
+		}
+	}
 }
 
+// checkTurn: one that joined the lane in this very step, behind others of another until then, may
+// have joined it too late.
 func (w *world) checkTurn(served *waiter) {
 	l := w.tab.state.queue.lanes[served.lane]
-	if l != nil && l.first.ticket < served.ticket {
+	if l != nil && l.first.ticket < served.ticket && w.stood[l.first] == l.first.lane {
 		w.t.Fatalf("%s was served before %s, which came first", served.req.ID, l.first.req.ID)
 	}
 }

@@ -3,8 +3,8 @@ package router
 import "errors"
 
 // queue holds those who wait for a lease: first come first served within what they wait for.
-// Each lane is for one sender and one home (nil: none yet), so that a freed place looks at
-// the head of each lane instead of at every waiter.
+// Each lane is for one sender and one place, so that a freed place looks at the head of each lane
+// instead of at every waiter.
 type queue struct {
 	lanes   map[lane]*list[waiter]
 	tickets int64
@@ -17,9 +17,12 @@ type queue struct {
 	woken []*waiter
 }
 
+// lane is what waiters wait for: a place at their session's home, a look at the backend that they
+// were on, or, with neither, any place.
 type lane struct {
 	sender SenderName
 	home   *backend
+	unseen *backend
 }
 
 // waiter is one acquire that may be answered later.
@@ -54,7 +57,7 @@ func (s *state) wait(w *waiter, now instant) {
 
 // enqueue puts w in its lane by the order of its ticket.
 func (s *state) enqueue(w *waiter) {
-	w.lane = lane{w.req.Sender, s.homeOf(w.req.Session)}
+	w.lane = s.laneOf(&w.req)
 	l := s.queue.lanes[w.lane]
 	if l == nil {
 		l = &list[waiter]{link: waiterLinks}
@@ -63,11 +66,11 @@ func (s *state) enqueue(w *waiter) {
 	l.addOrdered(w, func(a, b *waiter) bool { return a.ticket < b.ticket })
 }
 
-func (s *state) homeOf(id SessionID) *backend {
-	if v := s.sessions[id]; v != nil {
-		return v.home
+func (s *state) laneOf(r *Request) lane {
+	if v := s.sessions[r.Session]; v != nil {
+		return lane{sender: r.Sender, home: v.home}
 	}
-	return nil
+	return lane{sender: r.Sender, unseen: s.unseenHome(nil, r)}
 }
 
 // leave takes w out: it has its answer, or its client has gone.
@@ -137,8 +140,8 @@ func (s *state) dispatch(now instant) {
 		switch {
 		case w == nil:
 			return
-		case w.lane.home != s.homeOf(w.req.Session):
-			s.queue.remove(w) // its session found or lost its home since it came
+		case w.lane != s.laneOf(&w.req):
+			s.queue.remove(w) // its session found or lost its home since it came, or the unseen was seen
 			s.enqueue(w)
 		case !s.serve(w, now):
 			blocked[w.lane] = struct{}{}

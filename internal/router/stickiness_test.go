@@ -234,3 +234,61 @@ func TestASessionSaysWhereItLivesAndWhy(t *testing.T) {
 		t.Error("a session that never was has a view")
 	}
 }
+
+// After a take-over the leader looks at the backends one after the other.
+func TestASessionIsNotMovedBeforeItsHomeHasBeenLookedAt(t *testing.T) {
+	named := func(p *routertest.Pool, _ router.Grant) router.Request {
+		r := p.Request("next", "s")
+		r.LastIncarnation, r.LastName = "a/1", "a"
+		return r
+	}
+	adopted := func(p *routertest.Pool, running router.Grant) router.Request {
+		p.Renew(running, router.Started)
+		return p.Request("next", "s")
+	}
+	for name, c := range map[string]struct {
+		ask  func(*routertest.Pool, router.Grant) router.Request
+		seen router.Health
+		want router.Incarnation
+	}{
+		"the home named as the last backend turns out healthy":   {named, router.Healthy, "a/1"},
+		"the home named as the last backend turns out unhealthy": {named, router.Unhealthy, "b/1"},
+		"nobody can tell yet whether it is healthy":              {named, router.HealthUnknown, "b/1"},
+		"the home known by a token turns out healthy":            {adopted, router.Healthy, "a/1"},
+		"the home known by a token turns out unhealthy":          {adopted, router.Unhealthy, "b/1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := atHome(t)
+			running := p.Acquire("running", "s")
+			p.TakeOverBlind(30 * time.Second)
+			p.Observe("b/1", router.Healthy)
+			r := c.ask(p, running)
+			p.Refuse(r, router.ErrNoBackend)
+			p.Observe("a/1", c.seen)
+			if g := p.Grant(r); g.Claim.Incarnation != c.want {
+				t.Errorf("sent to %s, want %s", g.Claim.Incarnation, c.want)
+			}
+		})
+	}
+}
+
+func TestNobodyWaitsForALookAtAHomeThatIsClosedAnyway(t *testing.T) {
+	for name, change := range map[string]func(*router.Member){
+		"drained":       func(m *router.Member) { m.Drain = router.DrainKeep },
+		"excluded":      func(m *router.Member) { m.Excluded = "PodNotReady" },
+		"paused":        func(m *router.Member) { m.Engine = router.EnginePaused },
+		"another's now": func(m *router.Member) { m.Name = "other" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := atHome(t)
+			p.TakeOverBlind(30 * time.Second)
+			p.SetMember("a", change)
+			p.Observe("b/1", router.Healthy)
+			r := p.Request("next", "s")
+			r.LastIncarnation, r.LastName = "a/1", "a"
+			if g := p.Grant(r); g.Claim.Incarnation != "b/1" {
+				t.Errorf("sent to %s", g.Claim.Incarnation)
+			}
+		})
+	}
+}

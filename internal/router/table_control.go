@@ -33,11 +33,19 @@ func (t *Table) LeadUntil(until, now time.Time) {
 	s.freed = true
 }
 
-// Apply takes a fleet over whole. An error names what is wrong with it, and nothing changes.
-func (t *Table) Apply(f Fleet, now time.Time) error {
+// Apply takes a fleet over whole, and then what is known of it: nobody who waits is placed before
+// all of it is, or the first backend of a list would be given everything. An error names what is
+// wrong with the fleet, and nothing changes.
+func (t *Table) Apply(f Fleet, now time.Time, known ...Observation) error {
 	s, at := t.enter(now)
 	defer t.leave(at)
-	return s.apply(&f, at)
+	if err := s.apply(&f, at); err != nil {
+		return err
+	}
+	for i := range known {
+		s.observe(&known[i], at)
+	}
+	return nil
 }
 
 // Observe takes the prober's word about one incarnation.

@@ -361,3 +361,49 @@ func TestAClientThatHangsUpAsItIsServedLeavesNoTrace(t *testing.T) {
 		})
 	}
 }
+
+func TestWhoeverWaitsForALookAtItsHomeDelaysNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := routertest.New(t, routertest.Backends("a", "b"))
+		p.TakeOverBlind(30 * time.Second)
+		w := newWaiters(p)
+		r := p.Request("home", "t")
+		r.LastIncarnation, r.LastName = "a/1", "a"
+		w.wait(r)
+		w.wait(p.Request("anywhere", "s"))
+		w.expect(t)
+		p.Observe("b/1", router.Healthy)
+		w.expect(t, "anywhere")
+		p.Observe("a/1", router.Healthy)
+		w.expect(t, "anywhere", "home")
+		if n := p.Backend("a/1").Sessions; n != 1 {
+			t.Errorf("%d sessions are at home on a, want 1", n)
+		}
+	})
+}
+
+func TestWaitersAreDealtOutOverAllThatIsKnownOfANewFleet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := routertest.New(t, routertest.Backends("a", "b", "c"))
+		fleet, now := p.Fleet, p.Now()
+		p.Table = router.NewTable("pool", nil, now)
+		p.Table.Lead(2, router.Takeover{}, now)
+		w := newWaiters(p)
+		for i := range 6 {
+			w.wait(p.Request(router.RequestID(fmt.Sprint("r", i)), router.SessionID(fmt.Sprint("s", i))))
+		}
+		var known []router.Observation
+		for _, m := range fleet.Members {
+			known = append(known, router.Observation{Incarnation: m.Incarnation, Seq: 1, Health: router.Healthy, EngineTotal: -1})
+		}
+		if err := p.Table.Apply(fleet, now, known...); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for _, m := range fleet.Members {
+			if n := p.Backend(m.Incarnation).Outstanding; n != 2 {
+				t.Errorf("%s was given %d of the 6 that waited, want 2", m.Name, n)
+			}
+		}
+	})
+}

@@ -35,6 +35,8 @@ type world struct {
 	vouched map[Incarnation]struct{}
 	// served is when each waiter that has its answer got it.
 	served map[*waiter]time.Time
+	// stood is the lane that each waiter stood in after the last step.
+	stood map[*waiter]lane
 	// placed is how many publications each session's last turn boundary had seen.
 	placed map[SessionID]int64
 }
@@ -54,7 +56,7 @@ var worldEpoch = time.Unix(1_000_000, 0)
 
 func newWorld(t *rapid.T) *world {
 	w := &world{
-		t: t, now: worldEpoch, engines: map[Incarnation]*engine{}, granted: map[RequestID]RID{}, served: map[*waiter]time.Time{}, rids: &counter{},
+		t: t, now: worldEpoch, engines: map[Incarnation]*engine{}, granted: map[RequestID]RID{}, served: map[*waiter]time.Time{}, stood: map[*waiter]lane{}, rids: &counter{},
 		fleet: Fleet{
 			Epoch: 1, Leasing: LeasingOpen, Config: DefaultConfig(),
 			Senders: []Sender{{Name: "train", Access: AccessOpen}, {Name: "eval", Access: AccessOpen}},

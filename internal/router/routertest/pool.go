@@ -84,6 +84,7 @@ func New(t testing.TB, f router.Fleet, options ...Option) *Pool {
 	}
 	p := &Pool{Fleet: f, t: t, now: began, seqs: map[router.Incarnation]uint64{}}
 	p.begin(router.Takeover{})
+	p.HealAll()
 	return p
 }
 
@@ -93,7 +94,6 @@ func (p *Pool) begin(past router.Takeover) {
 	p.Table = router.NewTable("pool", nil, p.now)
 	p.Table.Lead(p.term, past, p.now)
 	p.apply()
-	p.HealAll()
 }
 
 func (p *Pool) apply() {
@@ -104,8 +104,15 @@ func (p *Pool) apply() {
 }
 
 // TakeOver makes another process the leader: it knows the fleet, on which anything may run, and
-// that earlier terms granted under the given start windows.
+// that earlier terms granted under the given start windows. All is healthy.
 func (p *Pool) TakeOver(windows time.Duration) {
+	p.t.Helper()
+	p.TakeOverBlind(windows)
+	p.HealAll()
+}
+
+// TakeOverBlind is TakeOver by a leader that has not looked at any backend yet.
+func (p *Pool) TakeOverBlind(windows time.Duration) {
 	p.t.Helper()
 	p.Fleet.Members = slices.Clone(p.Fleet.Members)
 	for i := range p.Fleet.Members {
