@@ -86,11 +86,13 @@ func backendPart(entry *v1alpha1.BackendStatus) *corev1.ObjectReference {
 func changesBetween(before, after *v1alpha1.InferencePoolStatus) []change {
 	var changes []change
 	if after.Term != before.Term {
-		changes = append(changes, change{corev1.EventTypeNormal, "TermBegan", "Lead", fmt.Sprintf("%s grants leases under term %d", routerOf(after), after.Term), nil, nil})
+		changes = append(changes, change{corev1.EventTypeNormal, "TermBegan", "Lead", fmt.Sprintf("%s grants leases under term %d", routerOf(after), after.Term),
+			&corev1.ObjectReference{FieldPath: fmt.Sprintf("status.term{%d}", after.Term)}, nil})
 	}
 	if before.Epoch != 0 && after.Epoch != before.Epoch {
 		changes = append(changes, change{corev1.EventTypeNormal, "EpochRaised", "Fence",
-			fmt.Sprintf("epoch %d: earlier leases and sessions have ended", after.Epoch), nil, []any{"epoch", after.Epoch}})
+			fmt.Sprintf("epoch %d: earlier leases and sessions have ended", after.Epoch),
+			&corev1.ObjectReference{FieldPath: fmt.Sprintf("status.epoch{%d}", after.Epoch)}, []any{"epoch", after.Epoch}})
 	}
 	if after.Failure != nil && before.Failure == nil {
 		changes = append(changes, change{corev1.EventTypeWarning, "PoolFailed", "StopGrants",

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,5 +90,30 @@ func TestEventsOfTwoBackendsAreNotOneThatHappenedTwice(t *testing.T) {
 	}
 	if one.Name != "policy" || one.Kind != v1alpha1.InferencePoolKind {
 		t.Errorf("an endpoint's event is related to %v, want a part of the pool", one)
+	}
+}
+
+func TestEventsOfTwoTermsEpochsOrVersionsAreNotOneThatHappenedTwice(t *testing.T) {
+	pool := &v1alpha1.InferencePool{}
+	status := func(n int64) *v1alpha1.InferencePoolStatus {
+		version := fmt.Sprint("step-", n)
+		return &v1alpha1.InferencePoolStatus{Term: n, Epoch: n, Weights: &v1alpha1.WeightsStatus{Target: version, Published: version}}
+	}
+	type told struct {
+		reason  string
+		related corev1.ObjectReference
+	}
+	met := map[told]bool{}
+	for n := int64(1); n < 4; n++ {
+		for _, c := range changesBetween(status(n), status(n+1)) {
+			one := told{c.reason, *partOf(pool, c.related)}
+			if met[one] {
+				t.Errorf("%s of %d is told as the one before, again", c.reason, n+1)
+			}
+			met[one] = true
+		}
+	}
+	if len(met) != 3*4 {
+		t.Errorf("%d events in three changes of term, epoch, target and published version, want 12", len(met))
 	}
 }

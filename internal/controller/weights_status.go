@@ -92,13 +92,15 @@ func weightChanges(before, after *v1alpha1.InferencePoolStatus) []change {
 	if after.Weights != nil {
 		now = *after.Weights
 	}
-	about := &corev1.ObjectReference{FieldPath: "spec.weights"}
+	about := func(version string) *corev1.ObjectReference {
+		return &corev1.ObjectReference{FieldPath: "spec.weights{" + version + "}"}
+	}
 	var changes []change
 	if now.Target != was.Target {
-		changes = append(changes, change{corev1.EventTypeNormal, "RolloutBegan", "Rollout", "the backends are to come to " + now.Target, about, []any{"version", now.Target}})
+		changes = append(changes, change{corev1.EventTypeNormal, "RolloutBegan", "Rollout", "the backends are to come to " + now.Target, about(now.Target), []any{"version", now.Target}})
 	}
 	if now.Published != was.Published {
-		changes = append(changes, change{corev1.EventTypeNormal, "VersionPublished", "Publish", "every lease promises " + now.Published, about, []any{"version", now.Published}})
+		changes = append(changes, change{corev1.EventTypeNormal, "VersionPublished", "Publish", "every lease promises " + now.Published, about(now.Published), []any{"version", now.Published}})
 	}
 	return changes
 }
