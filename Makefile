@@ -150,7 +150,7 @@ verify-format: ## Every Go file is formatted.
 vet: ## go vet, on every module.
 	go vet ./...
 	cd test/alerts && go vet .
-	cd test/cluster && go vet ./build ./image ./images ./pause ./sandbox
+	cd test/cluster && go vet ./build ./image ./images ./pause && go vet -tags live ./sandbox
 
 .PHONY: lint
 lint: bin/golangci-lint ## The house rules of .golangci.yml, import arrows included.
@@ -170,14 +170,24 @@ test-envtest: $(control-plane) ## Tests against a real kube-apiserver.
 test-e2e: build $(control-plane) ## The user's story on the local system.
 	go test -count=1 -timeout 15m -v ./test/e2e -args -bin "$(CURDIR)/bin"
 
-# The commit from which the operator is upgraded, for the story about that.
-EARLIER = 83de28b
+# The commits that the operator goes back to, and is upgraded from, for the stories about that: one that
+# serves leases as now, and one with another resource definition.
+EARLIER_SERVING = 1a36b73
+EARLIER_DEFINITION = 83de28b
 
 .PHONY: e2e
-e2e: cluster-images .cache/earlier/$(EARLIER) ## Users' stories on a real cluster (needs root): FOCUS=text for some.
-	CGO_ENABLED=0 go test -c -trimpath -o bin/cluster/e2e.test ./test/e2e/cluster
-	EARLIER="$(CURDIR)/.cache/earlier/$(EARLIER)" timeout -s KILL 45m bin/cluster/sandbox -state .cache/e2e-cluster up -- \
+e2e: e2e-programs ## Users' stories on a real cluster (needs root): FOCUS=text for some.
+	EARLIER_SERVING="$(CURDIR)/.cache/earlier/$(EARLIER_SERVING)" EARLIER_DEFINITION="$(CURDIR)/.cache/earlier/$(EARLIER_DEFINITION)" \
+	  timeout -s KILL 45m bin/cluster/sandbox -state .cache/e2e-cluster up -- \
 	  bin/cluster/e2e.test -root "$(CURDIR)" -test.timeout 44m -ginkgo.v -ginkgo.no-color $(if $(FOCUS),-ginkgo.focus "$(FOCUS)")
+	bin/cluster/live.test -root "$(CURDIR)" -test.v
+
+# All that the stories need and that takes its time to build.
+.PHONY: e2e-programs
+e2e-programs: cluster-images .cache/earlier/$(EARLIER_SERVING)/install.yaml .cache/earlier/$(EARLIER_DEFINITION)/install.yaml
+	CGO_ENABLED=0 go test -c -trimpath -o bin/cluster/e2e.test ./test/e2e/cluster
+	cd test/charts && CGO_ENABLED=0 go build -trimpath -o ../../bin/cluster/ ./release
+	cd test/cluster && CGO_ENABLED=0 go test -c -trimpath -tags live -o ../../bin/cluster/live.test ./sandbox
 
 .PHONY: test-charts
 test-charts: ## The Helm chart, rendered by Helm's library.
@@ -264,14 +274,17 @@ cluster-images: build bin/cluster
 	@cd test/cluster && go run ./images
 
 # An earlier version's manifests, and its image beside those of now.
-.cache/earlier/%:
-	@rm -rf .cache/earlier && mkdir -p $@/tree
-	git archive $* | tar -x -C $@/tree
-	cd $@/tree && CGO_ENABLED=0 go build -trimpath -o ../ ./cmd/manager
-	cd test/cluster && go run ./images -only manager -programs "$(CURDIR)/$@" \
-	  -manager docker.io/library/berthmaster:$* -out "$(CURDIR)/$@"
-	"$(KUBEBUILDER_ASSETS)/kubectl" kustomize $@/tree/config/default | sed 's|image: berthmaster:dev|image: berthmaster:$*|' > $@/install.yaml
-	rm -rf $@/tree
+.cache/earlier/%/install.yaml:
+	@rm -rf .cache/earlier/$* && mkdir -p .cache/earlier/$*/tree
+	git archive $* | tar -x -C .cache/earlier/$*/tree
+	cd .cache/earlier/$*/tree && CGO_ENABLED=0 go build -trimpath -o ../ ./cmd/manager
+	cd test/cluster && go run ./images -only manager -programs "$(CURDIR)/.cache/earlier/$*" \
+	  -manager docker.io/library/berthmaster:$* -out "$(CURDIR)/.cache/earlier/$*"
+	"$(KUBEBUILDER_ASSETS)/kubectl" kustomize .cache/earlier/$*/tree/config/crd > .cache/earlier/$*/crd.yaml
+	"$(KUBEBUILDER_ASSETS)/kubectl" kustomize .cache/earlier/$*/tree/config/default | \
+	  sed 's|image: berthmaster:dev|image: berthmaster:$*|' > $@.unfinished
+	rm -rf .cache/earlier/$*/tree
+	mv $@.unfinished $@
 
 bin/golangci-lint: tools/go.mod tools/go.sum
 	@echo "tools: building golangci-lint from its module, once: two or three minutes on two cores"

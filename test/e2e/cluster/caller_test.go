@@ -28,21 +28,26 @@ const (
 )
 
 // workers are the accounts and rights of those who take leases, as docs/install.md has them.
+// The role is of the cluster, or where the operator is installed for one namespace, of that.
 const workers = `apiVersion: v1
 kind: ServiceAccount
 metadata: {name: worker, namespace: rl}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
-metadata: {name: workers, namespace: rl}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: berthmaster-client}
+metadata: {name: workers-by-KIND, namespace: rl}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: KIND, name: berthmaster-client}
 subjects: [{kind: ServiceAccount, name: worker, namespace: rl}]
 `
 
 // allowWorkers gives the workers their rights.
 func (h *house) allowWorkers(ctx context.Context) {
 	GinkgoHelper()
-	h.apply(ctx, workers, "--server-side")
+	kind := "ClusterRole"
+	if h.home == poolNamespace {
+		kind = "Role"
+	}
+	h.apply(ctx, strings.NewReplacer("by-KIND", "by-"+strings.ToLower(kind), "KIND", kind).Replace(workers), "--server-side")
 }
 
 // caller is a worker outside of pods: it has a pod's token, and reaches the Service by its ClusterIP.
@@ -57,12 +62,12 @@ type caller struct {
 func (h *house) newCaller(ctx context.Context) *caller {
 	GinkgoHelper()
 	var service corev1.Service
-	Expect(h.kube.Get(ctx, ctrlclient.ObjectKey{Namespace: operatorNamespace, Name: leaseService}, &service)).To(Succeed())
+	Expect(h.kube.Get(ctx, ctrlclient.ObjectKey{Namespace: h.home, Name: leaseService}, &service)).To(Succeed())
 	c := &caller{
 		token: strings.TrimSpace(h.must(ctx, "create token worker -n rl --duration=2h")),
 		trust: &tls.Config{RootCAs: h.roots(ctx), MinVersion: tls.VersionTLS12},
 		url: fmt.Sprintf("https://%s.%s.svc:%d/v1alpha1/namespaces/%s/inferencepools/%s",
-			leaseService, operatorNamespace, service.Spec.Ports[0].Port, poolNamespace, poolName),
+			leaseService, h.home, service.Spec.Ports[0].Port, poolNamespace, poolName),
 	}
 	// The machine beside the nodes does not ask the cluster's DNS.
 	address := net.JoinHostPort(service.Spec.ClusterIP, fmt.Sprint(service.Spec.Ports[0].Port))

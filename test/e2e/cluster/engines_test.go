@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	v1alpha1 "github.com/berthmaster/berthmaster/api/v1alpha1"
@@ -21,6 +22,8 @@ func changesEngines(h *house) {
 		s.must(ctx, "scale statefulset/sglang -n rl --replicas=4")
 		Eventually(ctx, s.history.backend("sglang-5", v1alpha1.BackendDraining, v1alpha1.ReasonPodDeleted)).Should(Succeed())
 		s.untilAllServe(ctx, 4)
+		s.tells(ctx, "BackendServing", "sglang-4", "sglang-5")
+		s.tells(ctx, "BackendDraining", "sglang-4", "sglang-5")
 		s.goesOn(ctx, 40)
 		Expect(s.player.Counts("").Again).To(BeZero(), "turns had to be made again")
 	})
@@ -38,6 +41,8 @@ func changesEngines(h *house) {
 			Expect(pod.Spec.NodeName).To(Equal("n1"), name)
 		}
 		s.must(ctx, "uncordon n2")
+		s.tells(ctx, "BackendDraining", s.disturbed...)
+		s.tells(ctx, "BackendServing", s.disturbed...)
 		s.goesOn(ctx, 40)
 		Expect(s.player.Counts("").Again).To(BeZero(), "turns had to be made again")
 	})
@@ -53,6 +58,8 @@ func changesEngines(h *house) {
 			Expect(pod.UID).NotTo(Equal(before[name].UID))
 			Expect(s.history.backend(name, v1alpha1.BackendDraining, v1alpha1.ReasonPodDeleted)()).To(Succeed())
 		}
+		s.tells(ctx, "BackendDraining", names(before)...)
+		s.tells(ctx, "BackendServing", names(before)...)
 		Expect(s.player.Counts("").Again).To(BeZero(), "turns had to be made again")
 	})
 }
@@ -69,6 +76,7 @@ func losesEngines(h *house) {
 		after := s.enginePods(ctx)["sglang-2"]
 		Expect(after.UID).To(Equal(before.UID), "the pod is the same")
 		Expect(after.Status.ContainerStatuses[0].ContainerID).NotTo(Equal(before.Status.ContainerStatuses[0].ContainerID))
+		s.tells(ctx, "BackendServing", "sglang-2")
 		s.goesOn(ctx, 40)
 	})
 
@@ -86,6 +94,8 @@ func losesEngines(h *house) {
 			return there && pod.UID != before.UID
 		}).Should(BeTrue())
 		s.untilAllServe(ctx, engines)
+		s.tells(ctx, "BackendRetired", "sglang-1")
+		s.tells(ctx, "BackendServing", "sglang-1")
 		s.goesOn(ctx, 40)
 		s.unvouch(ctx)
 	})
@@ -102,14 +112,22 @@ func losesEngines(h *house) {
 			Eventually(ctx, s.away(name)).Should(Succeed())
 		}
 		s.goesOn(ctx, 20)
-		s.sandbox(ctx, "mend", "n2")
-		Eventually(ctx, func() error {
-			_, err := s.kubectl(ctx, "wait", "--for=condition=Ready", "node/n2", "--timeout=1s")
-			return err
-		}).Should(Succeed())
+		s.mend(ctx, "n2")
 		s.untilAllServe(ctx, engines)
+		s.tells(ctx, "BackendUnhealthy", s.disturbed...)
+		s.tells(ctx, "BackendServing", s.disturbed...)
 		s.goesOn(ctx, 40)
 	})
+}
+
+// mend plugs a node in again and waits until the cluster has it back.
+func (s *scene) mend(ctx context.Context, node string) {
+	GinkgoHelper()
+	s.sandbox(ctx, "mend", node)
+	Eventually(ctx, func() error {
+		_, err := s.kubectl(ctx, "wait", "--for=condition=Ready", "node/"+node, "--timeout=1s")
+		return err
+	}).Should(Succeed())
 }
 
 // hasRun wants a backend to have begun an execution of this story.

@@ -35,6 +35,8 @@ const (
 // house is the cluster and what is installed in it.
 type house struct {
 	root, state, bin string
+	home             string // the operator's namespace
+	defined          string // the resource definition of now
 	kube             client.WithWatch
 	began            time.Time // so that sessions of two runs on one cluster are told apart
 	stories          int
@@ -45,7 +47,7 @@ func (h *house) open(_ context.Context, root, state, bin string) {
 	var err error
 	h.root, err = filepath.Abs(root)
 	Expect(err).NotTo(HaveOccurred())
-	h.state, h.bin, h.began = state, bin, time.Now()
+	h.state, h.bin, h.began, h.home = state, bin, time.Now(), operatorNamespace
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	Expect(err).NotTo(HaveOccurred())
 	config.QPS = -1
@@ -129,13 +131,13 @@ func (h *house) enginePods(ctx context.Context) map[string]corev1.Pod {
 
 // managers are the operator's pods.
 func (h *house) managers(ctx context.Context) map[string]corev1.Pod {
-	return h.pods(ctx, operatorNamespace, "app.kubernetes.io/name", "berthmaster")
+	return h.pods(ctx, h.home, "app.kubernetes.io/name", "berthmaster")
 }
 
 // holder is the identity that holds the operator's Lease: pod, address and life.
 func (h *house) holder(ctx context.Context) (string, error) {
 	var lease coordinationv1.Lease
-	if err := h.kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: "berthmaster-manager"}, &lease); err != nil {
+	if err := h.kube.Get(ctx, client.ObjectKey{Namespace: h.home, Name: "berthmaster-manager"}, &lease); err != nil {
 		return "", err
 	}
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
@@ -149,19 +151,4 @@ func (h *house) leader(ctx context.Context) (string, error) {
 	holder, err := h.holder(ctx)
 	pod, _, _ := strings.Cut(holder, "_")
 	return pod, err
-}
-
-// events are what was recorded about objects of a namespace, as "reason note".
-func (h *house) events(ctx context.Context, namespace, about string) ([]string, error) {
-	var list eventsv1.EventList
-	if err := h.kube.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-		return nil, err
-	}
-	var said []string
-	for _, event := range list.Items {
-		if event.Regarding.Name == about {
-			said = append(said, event.Reason+" "+event.Note)
-		}
-	}
-	return said, nil
 }

@@ -21,6 +21,7 @@ import (
 func installs(h *house) {
 	It("installs the operator from its manifests: two replicas on two nodes, one of which leads", func(ctx SpecContext) {
 		h.install(ctx)
+		h.defined = h.definition(ctx)
 		pods := h.managers(ctx)
 		Expect(pods).To(HaveLen(2))
 		nodes := map[string]bool{}
@@ -56,10 +57,6 @@ func installs(h *house) {
 		}).Should(HaveLen(2))
 	})
 
-	It("finds the variant for one namespace accepted as well", func(ctx SpecContext) {
-		h.must(ctx, "apply --server-side --force-conflicts --dry-run=server -k config/namespaced")
-	})
-
 	It("applies a pool over a StatefulSet of engines, and sees it ready", func(ctx SpecContext) {
 		h.applyPool(ctx)
 		h.untilAllServe(ctx, engines)
@@ -90,25 +87,38 @@ func (h *house) applyPool(ctx context.Context) {
 func uninstalls(h *house) {
 	It("uninstalls: the pool goes, the operator goes, engines are left alone and nothing else is left", func(ctx SpecContext) {
 		engine := h.enginePods(ctx)
-		h.must(ctx, "delete -n rl --timeout=300s "+poolResource+" "+poolName)
+		h.deletePool(ctx)
 		h.must(ctx, "delete --timeout=300s -k config/default")
-		h.must(ctx, "delete configmap -A --field-selector=metadata.name="+authorities)
-		Expect(h.must(ctx, "api-resources --api-group="+v1alpha1.GroupVersion.Group+" -o name")).To(BeEmpty())
-		for _, kind := range []string{
-			"clusterroles", "clusterrolebindings", "customresourcedefinitions", "namespaces",
-			"validatingwebhookconfigurations", "mutatingwebhookconfigurations",
-		} {
-			Expect(ours(h.must(ctx, "get "+kind+" -o name"))).To(BeEmpty())
-		}
-		for _, kind := range []string{"roles", "rolebindings", "configmaps", "secrets", "leases.coordination.k8s.io"} {
-			Expect(ours(h.must(ctx, "get "+kind+" -A -o name"))).To(BeEmpty())
-		}
+		Eventually(ctx, h.left).Should(BeEmpty())
 		for name, pod := range h.enginePods(ctx) {
 			Expect(pod.UID).To(Equal(engine[name].UID))
 			Expect(ready(pod)).To(BeTrue())
 		}
 		Expect(h.enginePods(ctx)).To(HaveLen(len(engine)))
 	}, SpecTimeout(12*time.Minute))
+}
+
+// deletePool deletes the pool, with which the authorities that its workers trust go.
+func (h *house) deletePool(ctx context.Context) {
+	GinkgoHelper()
+	h.must(ctx, "delete -n rl --timeout=300s "+poolResource+" "+poolName)
+	Eventually(ctx, func(ctx context.Context) []string {
+		return ours(h.must(ctx, "get configmaps -n rl -o name"))
+	}).Should(BeEmpty())
+}
+
+// left are all objects of the cluster that are the operator's. Its ConfigMaps go with the pools, by the
+// cluster's own doing and in its own time.
+func (h *house) left(ctx context.Context) []string {
+	GinkgoHelper()
+	found := strings.Fields(h.must(ctx, "api-resources --api-group="+v1alpha1.GroupVersion.Group+" -o name"))
+	for _, kinds := range []string{
+		"clusterroles,clusterrolebindings,customresourcedefinitions,namespaces,validatingwebhookconfigurations,mutatingwebhookconfigurations",
+		"roles,rolebindings,serviceaccounts,configmaps,secrets,leases.coordination.k8s.io,services,deployments,pods,poddisruptionbudgets,networkpolicies -A",
+	} {
+		found = append(found, ours(h.must(ctx, "get -o name "+kinds))...)
+	}
+	return found
 }
 
 // ours are the names that the operator's objects have.

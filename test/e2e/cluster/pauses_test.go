@@ -29,6 +29,8 @@ func pauses(h *house) {
 		s.setMode(ctx, "Running")
 		Eventually(ctx, s.pausedIs(false)).Should(Succeed())
 		s.untilAllServe(ctx, engines)
+		s.tells(ctx, "EnginesPaused", "paused")
+		s.tells(ctx, "EnginesContinued", "paused")
 		s.goesOn(ctx, 40)
 		Expect(s.player.Counts("").Again).To(BeZero(), "turns had to be made again")
 	})

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -26,6 +27,7 @@ import (
 // scene is what happens in one story while sessions run.
 type scene struct {
 	*house
+	began     time.Time
 	prefix    string // of the story's sessions
 	caller    *caller
 	player    *traffic.Player
@@ -34,6 +36,7 @@ type scene struct {
 	quiet     []verdict.Quiet
 	enough    func() // lets no session be followed by another
 	played    chan error
+	mixed     atomic.Int64 // turns that crossed a change of weights
 }
 
 // tell makes a spec of a story: traffic begins, happens happens, traffic ends, and the judge is asked.
@@ -51,7 +54,7 @@ func (h *house) begin(ctx SpecContext) *scene {
 	h.untilAllServe(ctx, engines)
 	h.stories++
 	s := &scene{
-		house: h, prefix: fmt.Sprintf("run%d-story%d-", h.began.UnixMilli(), h.stories),
+		house: h, began: time.Now(), prefix: fmt.Sprintf("run%d-story%d-", h.began.UnixMilli(), h.stories),
 		played: make(chan error, 1),
 	}
 	enough := make(chan struct{})
@@ -71,6 +74,11 @@ func (h *house) begin(ctx SpecContext) *scene {
 	DeferCleanup(log.Close)
 	s.player, err = traffic.New(traffic.Config{
 		Pool: pool, Sessions: sessions, Epoch: 1, Speed: speed, Log: log, Until: enough, Sender: senderOf,
+		Each: func(_ string, r *client.Result) {
+			if r.Mixed {
+				s.mixed.Add(1)
+			}
+		},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	// The story's own context ends before its sessions may be cut off.
@@ -124,6 +132,10 @@ func (s *scene) end(ctx context.Context) {
 	pool, err := s.pool(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(pool.Status.Failure).To(BeNil())
+	events, err := s.events(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(events).NotTo(ContainElement(HaveField("Reason", "PoolFailed")))
+	AddReportEntry("events", brief(events))
 	counts := s.player.Counts("")
 	AddReportEntry("turns", fmt.Sprintf("%d turns in %d sessions, %d of them made again", counts.Done, counts.Ended, counts.Again))
 }

@@ -73,6 +73,7 @@ var _ = Describe("a user with a cluster", Ordered, ContinueOnFailure, func() {
 	updatesWeights(h)
 	upgrades(h)
 	uninstalls(h)
+	variants(h)
 })
 
 // tellAll prints what somebody who looks into a failure would ask for first.

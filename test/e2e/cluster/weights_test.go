@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	v1alpha1 "github.com/berthmaster/berthmaster/api/v1alpha1"
 	"github.com/berthmaster/berthmaster/internal/enginesim/execlog"
+	"github.com/berthmaster/berthmaster/test/rollouts"
 	"github.com/berthmaster/berthmaster/test/verdict"
 )
 
@@ -24,12 +26,8 @@ func updatesWeights(h *house) {
 		for _, pod := range s.enginePods(ctx) {
 			push(ctx, pod.Status.PodIP, "step-2")
 		}
-		s.apply(ctx, fmt.Sprintf(`{apiVersion: %s, kind: InferencePool, metadata: {name: %s, namespace: %s},
-			spec: {weights: {version: step-2, source: External}}}`, v1alpha1.GroupVersion, poolName, poolNamespace),
-			"--server-side", "--field-manager=trainer")
-		Eventually(ctx, func(ctx context.Context) (string, error) {
-			return s.kubectl(ctx, "get", "-n", poolNamespace, poolResource, poolName, "-o", "jsonpath={.status.weights.published}")
-		}).Should(Equal("step-2"))
+		s.setWeights(ctx, "version: step-2, source: External")
+		Eventually(ctx, s.converged("step-2")).Should(Succeed())
 		opened := time.Now()
 		for _, sender := range []string{"train", "eval"} {
 			s.quiet = append(s.quiet, verdict.Quiet{What: "fenced " + sender, Sender: sender, From: quiet, To: opened})
@@ -37,8 +35,67 @@ func updatesWeights(h *house) {
 		s.fence(ctx, "Open")
 		s.goesOn(ctx, 40)
 		Expect(s.olderThan(opened, "step-2")).To(BeEmpty())
+		s.tells(ctx, "SenderFenced", "train", "eval")
+		s.tells(ctx, "VersionPublished", "step-2")
 		Expect(s.player.Counts("").Again).To(BeZero(), "turns had to be made again")
 	})
+
+	h.tell("rolls new weights out from disk while its leader is killed and a node is cut off", func(ctx context.Context, s *scene) {
+		s.leaves(names(s.enginePods(ctx))...) // each in its turn
+		pool, err := s.pool(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(pool.Status.Weights.Published).To(Equal("step-2"), "the story before this one publishes it")
+		s.setWeights(ctx, "version: step-3, source: Disk, path: /weights/step-3, strategy: Rolling, maxUnavailable: 1")
+		Eventually(ctx, func() bool { return s.history.saw(updates) }).Should(BeTrue())
+		s.killLeader(ctx)
+		s.sandbox(ctx, "cut", "n2")
+		Expect(s.converged("step-3")(ctx)).NotTo(Succeed(), "it was over before anything happened")
+		var beyond []string
+		for name, pod := range s.enginePods(ctx) {
+			if pod.Spec.NodeName == "n2" {
+				beyond = append(beyond, name)
+			}
+		}
+		Expect(beyond).NotTo(BeEmpty(), "no engine is on the node")
+		for _, name := range beyond {
+			Eventually(ctx, s.away(name)).Should(Succeed())
+		}
+		s.goesOn(ctx, 20)
+		s.mend(ctx, "n2")
+		Eventually(ctx, s.converged("step-3")).Should(Succeed())
+		published := time.Now()
+		s.goesOn(ctx, 40)
+		Expect(s.olderThan(published, "step-3")).To(BeEmpty())
+		Expect(s.mixed.Load()).To(BeZero(), "a backend is updated only once it is empty")
+		s.untilAllServe(ctx, engines)
+		s.tells(ctx, "RolloutBegan", "step-3")
+		s.tells(ctx, "VersionPublished", "step-3")
+	})
+}
+
+// updates says whether a backend is being taken over to other weights.
+func updates(pool *v1alpha1.InferencePool) bool {
+	return slices.ContainsFunc(pool.Status.Backends, func(b v1alpha1.BackendStatus) bool {
+		return b.State == v1alpha1.BackendUpdating || b.State == v1alpha1.BackendDraining && b.Reason == v1alpha1.ReasonWeights
+	})
+}
+
+// setWeights asks for a version, by the fields of spec.weights in YAML's flow style.
+func (s *scene) setWeights(ctx context.Context, fields string) {
+	GinkgoHelper()
+	s.apply(ctx, fmt.Sprintf(`{apiVersion: %s, kind: InferencePool, metadata: {name: %s, namespace: %s}, spec: {weights: {%s}}}`,
+		v1alpha1.GroupVersion, poolName, poolNamespace, fields), "--server-side", "--field-manager=trainer")
+}
+
+// converged wants the pool to have published a version, and every backend to be on it.
+func (s *scene) converged(version string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		pool, err := s.pool(ctx)
+		if err != nil {
+			return err
+		}
+		return rollouts.Converged(version)(pool)
+	}
 }
 
 // push gives an engine weights, as a trainer does.
