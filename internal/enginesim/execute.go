@@ -48,7 +48,7 @@ func (s *Server) startLocked(seqs []*sequence) error {
 		return err
 	}
 	for _, q := range seqs {
-		s.recordLocked(q, execlog.Record{Event: execlog.Start})
+		s.recordLocked(q, execlog.Record{Event: execlog.Start, Traceparent: q.trace})
 	}
 	s.st.begin(seqs, s.st.at)
 	s.countdownLocked()

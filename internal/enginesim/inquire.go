@@ -14,6 +14,7 @@ const (
 	headerTurn    = "X-Turn"
 	headerRank    = "X-Data-Parallel-Rank"
 	headerRouting = "X-Smg-Routing-Key"
+	headerTrace   = "Traceparent"
 )
 
 // inquire checks a question and plans its sequences: each prompt times n.
@@ -40,7 +41,7 @@ func (s *Server) inquire(q question) (*inquiry, error) {
 		for sample := range max(1, params.N) {
 			out.plans = append(out.plans, s.plan(p, params, plan{
 				rid: rids[i], session: session, prefixOf: prefixOf, turn: firstOf(q.header.Get(headerTurn), promptHash(p)),
-				sample: len(out.plans), rank: rank, stream: q.stream,
+				sample: len(out.plans), rank: rank, stream: q.stream, trace: q.header.Get(headerTrace),
 			}, sample))
 			out.prompts = append(out.prompts, p)
 		}

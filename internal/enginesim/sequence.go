@@ -30,6 +30,7 @@ type plan struct {
 	session      string
 	prefixOf     string // whose kept prefix it may use and adds to: the session, or nobody
 	turn         string
+	trace        string // the W3C trace context of the request, for the log
 	sample       int
 	rank         int // -1: the engine chooses
 	promptTokens int

@@ -24,6 +24,8 @@ type Replica struct {
 	*Process
 	// Leases is the host:port of its lease API.
 	Leases string
+	// Metrics is the host:port of its metrics.
+	Metrics string
 	// Link is its way to the API server.
 	Link  *Link
 	ready string // URL
@@ -41,7 +43,7 @@ func (s *System) StartReplica(ctx context.Context, flags ...string) (*Replica, e
 	if err != nil {
 		return nil, err
 	}
-	r := &Replica{Leases: loopback(ports[0]), ready: scheme(flags) + loopback(ports[2]) + "/readyz"}
+	r := &Replica{Leases: loopback(ports[0]), Metrics: loopback(ports[1]), ready: scheme(flags) + loopback(ports[2]) + "/readyz"}
 	name := "manager-" + strconv.Itoa(s.front.number())
 	kubeconfig, err := s.linked(r, name)
 	if err != nil {
@@ -51,7 +53,7 @@ func (s *System) StartReplica(ctx context.Context, flags ...string) (*Replica, e
 		Name: name, Path: filepath.Join(s.config.Bin, "manager"),
 		Args: append([]string{
 			"--kubeconfig=" + kubeconfig, "--lease-bind-address=" + r.Leases,
-			"--metrics-bind-address=" + loopback(ports[1]), "--health-probe-bind-address=" + loopback(ports[2]),
+			"--metrics-bind-address=" + r.Metrics, "--health-probe-bind-address=" + loopback(ports[2]),
 			"--leader-elect", "--token-key-secret=" + tokenKeySecret,
 			"--engine-special-addresses=Allow", "--engine-networks=127.0.0.0/8",
 		}, flags...),

@@ -1,3 +1,3 @@
-// Package traces plays the demo's traffic through a traced router and collects the spans, as an
-// OpenTelemetry receiver would get them.
+// Package traces is an OpenTelemetry receiver for tests: it keeps the spans that a manager sends, and
+// knows what the trace of a request looks like.
 package traces

@@ -38,7 +38,9 @@ type Record struct {
 	// RID is the request id as the client sent it, or the engine's own if it sent none.
 	RID string `json:"rid,omitempty"`
 	// Sample tells the sequences of one request apart, counted from 0.
-	Sample        int     `json:"sample"`
+	Sample int `json:"sample"`
+	// Traceparent is the W3C trace context that the request came with; only at its start.
+	Traceparent   string  `json:"traceparent,omitempty"`
 	Outcome       Outcome `json:"outcome,omitempty"`
 	OutputTokens  int     `json:"outputTokens,omitempty"`
 	WeightVersion string  `json:"weightVersion,omitempty"`

@@ -1,0 +1,52 @@
+package traces
+
+import "testing"
+
+func acquired(more ...Span) []Span {
+	of := map[string]string{"berthmaster.request": "r1"}
+	return append([]Span{{ID: "a", Name: "acquire", Attributes: of}, {ID: "r", Parent: "a", Name: "release", Attributes: of}}, more...)
+}
+
+func TestTheShapeOfALeaseIsRecognisedAndNothingElse(t *testing.T) {
+	if err := Lease(acquired(Span{ID: "w", Parent: "a", Name: "wait"}, Span{ID: "n", Parent: "a", Name: "renew"})); err != nil {
+		t.Errorf("a lease is none: %v", err)
+	}
+	for name, spans := range map[string][]Span{
+		"nothing":                    nil,
+		"no release":                 acquired()[:1],
+		"no acquire":                 acquired()[1:],
+		"two releases":               acquired(acquired()[1]),
+		"another request's":          acquired(Span{ID: "x", Parent: "a", Name: "renew", Attributes: map[string]string{"berthmaster.request": "r2"}}),
+		"two roots":                  acquired(Span{ID: "b", Name: "acquire"}),
+		"a renewal below a stranger": acquired(Span{ID: "n", Parent: "z", Name: "renew"}),
+	} {
+		if Lease(spans) == nil {
+			t.Errorf("%s passes for a lease", name)
+		}
+	}
+}
+
+func TestTheShapeOfAProxiedCallIsRecognisedAndNothingElse(t *testing.T) {
+	good := []Span{{ID: "p", Parent: "c", Name: "proxy"}, {Parent: "p", Name: "acquire"}, {Parent: "p", Name: "generate"}, {Parent: "p", Name: "release"}}
+	if err := Proxied(good, "c"); err != nil {
+		t.Errorf("a proxied call is none: %v", err)
+	}
+	for name, spans := range map[string][]Span{"no exchange": {good[0], good[1], good[3]}, "no call": good[1:], "beside the call": {good[0], good[1], {Parent: "c", Name: "generate"}, good[3]}} {
+		if Proxied(spans, "c") == nil {
+			t.Errorf("%s passes for a proxied call", name)
+		}
+	}
+	if Proxied(good, "d") == nil {
+		t.Error("a call below another caller passes")
+	}
+}
+
+func TestAContextIsTakenApart(t *testing.T) {
+	trace, span, ok := Context("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	if !ok || trace != "0af7651916cd43dd8448eb211c80319c" || span != "b7ad6b7169203331" {
+		t.Error(trace, span, ok)
+	}
+	if _, _, ok := Context("00-1-2-3"); ok {
+		t.Error("no context passes for one")
+	}
+}
