@@ -42,9 +42,10 @@ type AffinityMode string
 const (
 	// AffinitySticky keeps a session where it is.
 	AffinitySticky AffinityMode = "Sticky"
-	// AffinityRebalance moves a session between two of its turns, when the next one is expected to
-	// end so much sooner elsewhere that reading its context there again pays. A session whose client
-	// does not report token counts is never moved.
+	// AffinityRebalance moves a session between two of its turns to a backend that is no busier and
+	// has served fewer output tokens for its capacity, by more than the move has to read again and
+	// the session's next turns will generate. A session whose client does not report token counts is
+	// never moved.
 	AffinityRebalance AffinityMode = "Rebalance"
 )
 
@@ -60,17 +61,9 @@ const (
 	AfterPublishReset AfterPublish = "Reset"
 )
 
-// RebalanceSpec says when moving a session is worth its cost. The defaults of the last two fields are
-// those of a published engine model; better ones are measured on the engines at hand. A change of any
-// applies to the next turn of each session.
+// RebalanceSpec says when moving a session is worth its cost. A change of a field applies to the next
+// turn of each session.
 type RebalanceSpec struct {
-	// marginPercent is how much heavier, in percent of load per capacity, the home must be than the
-	// best other backend. Empty: 20.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1000
-	MarginPercent int32 `json:"marginPercent,omitempty"`
-
 	// coolDownSeconds is the least time, in seconds, that a session stays where it was put.
 	// Empty: 60.
 	// +optional
@@ -78,18 +71,10 @@ type RebalanceSpec struct {
 	// +kubebuilder:validation:Maximum=86400
 	CoolDownSeconds int32 `json:"coolDownSeconds,omitempty"`
 
-	// prefillTokensPerSecond is how many tokens of context an engine reads in a second. A smaller
-	// number makes moves dearer. Empty: 8000.
+	// gapTurns is by how many turns of the session, each of its mean output, the home must be ahead
+	// of the other backend in tokens served. A smaller number moves more sessions. Empty: 20.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=10000000
-	PrefillTokensPerSecond int32 `json:"prefillTokensPerSecond,omitempty"`
-
-	// stepMicrosecondsPerExecution is the time, in microseconds, that each further execution adds to
-	// the engine's making of one token of another. A smaller number makes moves less worth while.
-	// Empty: 350.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1000000
-	StepMicrosecondsPerExecution int32 `json:"stepMicrosecondsPerExecution,omitempty"`
+	// +kubebuilder:validation:Maximum=10000
+	GapTurns int32 `json:"gapTurns,omitempty"`
 }

@@ -44,7 +44,7 @@ func chosen(c *live.Choice) []string {
 	case "Group":
 		return []string{"Its siblings live there: they share a prompt, and the backend was not much busier than the best.", "  " + score("chosen", &c.Chosen)}
 	case "Rebalanced":
-		out := []string{"It was moved there between two turns, since that was expected to be faster in spite of reading its context again.", "  " + score("chosen", &c.Chosen)}
+		out := []string{"It was moved there between two turns: no busier than its home, and behind it in tokens served by more than the move costs.", "  " + score("chosen", &c.Chosen)}
 		if c.RunnerUp != nil {
 			out = append(out, "  "+score("next best", c.RunnerUp))
 		}

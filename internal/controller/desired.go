@@ -41,10 +41,8 @@ func overrideRouting(config *router.Config, routing *v1alpha1.RoutingSpec) {
 	override(&config.IdleTimeout, seconds(routing.Affinity.IdleTimeoutSeconds))
 	override(&config.MaxSessions, int(routing.Affinity.MaxSessions))
 	rebalance := &routing.Affinity.Rebalance
-	override(&config.Moving.MarginPercent, int64(rebalance.MarginPercent))
 	override(&config.Moving.CoolDown, seconds(rebalance.CoolDownSeconds))
-	override(&config.Moving.PrefillTokensPerSecond, int64(rebalance.PrefillTokensPerSecond))
-	override(&config.Moving.StepPerExecution, time.Duration(rebalance.StepMicrosecondsPerExecution)*time.Microsecond)
+	override(&config.Moving.GapTurns, int64(rebalance.GapTurns))
 }
 
 // override replaces a default by a value that is not empty.

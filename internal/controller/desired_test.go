@@ -32,9 +32,7 @@ func TestEveryFieldOfTheSpecReachesTheRouter(t *testing.T) {
 			Policy: v1alpha1.PolicyLeastSessions, GroupSlackPercent: 22, AdmissionPercent: 23,
 			Affinity: v1alpha1.AffinitySpec{
 				Mode: v1alpha1.AffinityRebalance, IdleTimeoutSeconds: 11, MaxSessions: 12,
-				Rebalance: v1alpha1.RebalanceSpec{
-					MarginPercent: 24, CoolDownSeconds: 25, PrefillTokensPerSecond: 26, StepMicrosecondsPerExecution: 27,
-				},
+				Rebalance: v1alpha1.RebalanceSpec{CoolDownSeconds: 24, GapTurns: 25},
 			},
 		},
 		Leases: v1alpha1.LeasesSpec{
@@ -47,9 +45,7 @@ func TestEveryFieldOfTheSpecReachesTheRouter(t *testing.T) {
 	want := router.DefaultConfig()
 	want.Policy, want.GroupSlackPercent, want.AdmissionPercent = router.LeastSessions, 22, 23
 	want.Mode, want.IdleTimeout, want.MaxSessions = router.Rebalance, 11*time.Second, 12
-	want.Moving = router.Moving{
-		MarginPercent: 24, CoolDown: 25 * time.Second, PrefillTokensPerSecond: 26, StepPerExecution: 27 * time.Microsecond,
-	}
+	want.Moving = router.Moving{CoolDown: 24 * time.Second, GapTurns: 25}
 	want.TTL, want.StartWindow, want.Retention, want.MaxRequests = 13*time.Second, 5*time.Second, 14*time.Second, 15
 	want.OnAmbiguous, want.Certainty = router.IsolateBackend, 16*time.Second
 	if diff := cmp.Diff(want, configOf(spec)); diff != "" {

@@ -109,7 +109,7 @@ const failureText = (f) => `The pool has failed: request ${f.requestID} of sessi
 // placements explain each word of the router.
 const placements = {
   Placed: "had the least load per capacity", LastBackend: "was where its client said it had been before", Adopted: "was known from a lease of an earlier term",
-  Group: "held sessions of the same group", Rebalanced: "promised to save more waiting than the move costs",
+  Group: "held sessions of the same group", Rebalanced: "was behind its home in tokens served by more than the move costs",
 };
 
 const scoreText = (s) => `${s.outstanding} of ${s.capacity} executions (${s.capacity ? percent(s.outstanding / s.capacity) : "–"}), ${plural(s.sessions, "session")}`;

@@ -42,6 +42,9 @@ type backend struct {
 	// estimate is what the engine seems to run beyond outstanding, while load is unknown.
 	estimate int64
 	sessions int64
+	// served is how many output tokens clients reported of executions here, never less than the
+	// others' mean when it began to take sessions.
+	served int64
 	// pinned is the part of sessions that are of pinned senders.
 	pinned int64
 	active list[lease]

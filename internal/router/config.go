@@ -60,7 +60,7 @@ type AffinityMode string
 const (
 	// Sticky never moves a session from an admissible home.
 	Sticky AffinityMode = "Sticky"
-	// Rebalance may move a session at a turn boundary when the saved wait exceeds the cost.
+	// Rebalance may move a session at a turn boundary to a backend that has served less.
 	Rebalance AffinityMode = "Rebalance"
 )
 
@@ -102,21 +102,15 @@ type Config struct {
 
 // Moving says when Rebalance moves a session from an admissible home, at a turn boundary.
 type Moving struct {
-	// MarginPercent is how much heavier the home must be than the best backend, per capacity.
-	MarginPercent int64
 	// CoolDown is the least time between two moves of a session.
 	CoolDown time.Duration
-	// PrefillTokensPerSecond is how fast an engine prefills the context again after a move.
-	PrefillTokensPerSecond int64
-	// StepPerExecution is what each further execution adds to an engine's decode step.
-	StepPerExecution time.Duration
+	// GapTurns is by how many turns of the session, of its mean output, the home must be ahead of
+	// the other backend in tokens served.
+	GapTurns int64
 }
 
-// DefaultMoving uses the figures of a published engine model: prefill of 8,000 tokens a second,
-// a decode step that grows by 0.35 ms with each running execution.
-func DefaultMoving() Moving {
-	return Moving{MarginPercent: 20, CoolDown: time.Minute, PrefillTokensPerSecond: 8000, StepPerExecution: 350 * time.Microsecond}
-}
+// DefaultMoving is what did best in simulation; docs/decisions/0004 compares.
+func DefaultMoving() Moving { return Moving{CoolDown: time.Minute, GapTurns: 20} }
 
 // DefaultConfig returns the defaults of the resource (design: spec.routing, spec.leases).
 func DefaultConfig() Config {
@@ -155,10 +149,8 @@ func (c Config) validateShares() error {
 		return fmt.Errorf("GroupSlackPercent %d: must not be negative", c.GroupSlackPercent)
 	case c.AdmissionPercent < 0:
 		return fmt.Errorf("AdmissionPercent %d: must not be negative", c.AdmissionPercent)
-	case c.Mode == Rebalance && (c.Moving.MarginPercent < 0 || c.Moving.CoolDown < 0):
-		return fmt.Errorf("Moving: margin %d %% and cool-down %v must not be negative", c.Moving.MarginPercent, c.Moving.CoolDown)
-	case c.Mode == Rebalance && (c.Moving.PrefillTokensPerSecond <= 0 || c.Moving.StepPerExecution < 0):
-		return fmt.Errorf("Moving: PrefillTokensPerSecond %d must be positive, StepPerExecution %v not negative", c.Moving.PrefillTokensPerSecond, c.Moving.StepPerExecution)
+	case c.Mode == Rebalance && (c.Moving.GapTurns < 0 || c.Moving.CoolDown < 0):
+		return fmt.Errorf("Moving: gap of %d turns and cool-down %v must not be negative", c.Moving.GapTurns, c.Moving.CoolDown)
 	}
 	return nil
 }

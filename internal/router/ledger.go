@@ -139,6 +139,13 @@ func (s *state) refresh(b *backend) {
 		s.ranking.drop(b)
 	}
 	if b.slot >= 0 {
+		switch before := s.loads[b.slot].capacity; before {
+		case b.capacity:
+		case 0:
+			s.catchUp(b, b.served)
+		default:
+			s.catchUp(b, 0) // what it served was for another capacity
+		}
 		s.loads[b.slot] = b.entry()
 		s.ranking.put(b)
 	}

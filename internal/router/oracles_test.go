@@ -27,6 +27,8 @@ type sight struct {
 	// awaited: nobody has looked at the backend that the session was on, and nothing else speaks
 	// against it.
 	awaited bool
+	// context and turn, in tokens, are what a move of the session costs.
+	context, turn int64
 }
 
 type homeRule uint8
@@ -43,6 +45,7 @@ type candidate struct {
 	counted, outstanding, capacity, sessions, lastChosen int64
 	// updated: on the target of a rolling change of weights.
 	updated bool
+	served  int64
 }
 
 func (w *world) sight() sight {
@@ -51,7 +54,7 @@ func (w *world) sight() sight {
 	out := sight{failed: w.tab.Snapshot(w.now).Failure, requests: len(s.leases)}
 	for _, inc := range w.incarnations() {
 		if b := s.backends[inc]; b != nil && w.admissible(inc, NotDraining) {
-			out.candidates = append(out.candidates, candidate{inc, b.outstanding, b.outstanding + b.estimate, w.capacity(inc), b.sessions, b.lastChosen, w.fleet.Target != "" && b.version() == w.fleet.Target})
+			out.candidates = append(out.candidates, candidate{inc, b.outstanding, b.outstanding + b.estimate, w.capacity(inc), b.sessions, b.lastChosen, w.fleet.Target != "" && b.version() == w.fleet.Target, b.served})
 		}
 	}
 	return out
@@ -73,6 +76,9 @@ func (w *world) lookAt(st *sight, r *Request) {
 			st.reset = moved
 			if v.active == 0 && (moved || w.fleet.Config.Mode == Rebalance) {
 				st.keeps = mayStay
+			}
+			if v.turns > 0 {
+				st.context, st.turn = v.context, v.outputs/int64(v.turns)
 			}
 		}
 	}
@@ -190,14 +196,12 @@ func (w *world) judgePlace(c *call, st sight, at Incarnation) {
 	case at == st.sibling && w.fleet.Config.GroupSlackPercent > 0:
 		return
 	}
-	var mine *candidate
-	for i := range st.candidates {
-		if st.candidates[i].inc == at {
-			mine = &st.candidates[i]
-		}
-	}
+	mine := st.candidate(at)
 	if mine == nil {
 		w.t.Fatalf("R1: %s was chosen, which may not take new sessions; candidates: %+v", at, st.candidates)
+	}
+	if st.keeps == mayStay && !st.reset {
+		w.judgeMove(c, st, mine)
 	}
 	if !st.known && w.isCandidate(st, c.req.LastIncarnation, c.req.Executions) {
 		w.t.Fatalf("R2: the named last backend %s was passed over for %s", c.req.LastIncarnation, at)
@@ -209,11 +213,39 @@ func (w *world) judgePlace(c *call, st sight, at Incarnation) {
 	}
 }
 
+func (st *sight) candidate(at Incarnation) *candidate {
+	for i := range st.candidates {
+		if st.candidates[i].inc == at {
+			return &st.candidates[i]
+		}
+	}
+	return nil
+}
+
+// judgeMove: Rebalance moves a session to a backend that is no busier, and that is behind its home in
+// tokens served by more than the move costs.
+func (w *world) judgeMove(c *call, st sight, to *candidate) {
+	home := w.tab.state.backends[st.home]
+	busy := func(outstanding, capacity int64) *big.Rat { return big.NewRat(outstanding+c.req.Executions, capacity) }
+	if busy(to.outstanding, to.capacity).Cmp(busy(home.outstanding+home.estimate, home.capacity)) > 0 {
+		w.t.Fatalf("R2: session %s was moved from %s to %+v, which is busier", c.req.Session, st.home, *to)
+	}
+	gap := new(big.Rat).Sub(big.NewRat(home.served, home.capacity), big.NewRat(to.served, to.capacity))
+	gap.Mul(gap, big.NewRat(min(home.capacity, to.capacity), 1))
+	cost := max(st.context, st.turn*w.fleet.Config.Moving.GapTurns)
+	if gap.Cmp(big.NewRat(cost, 1)) <= 0 || st.context == 0 {
+		w.t.Fatalf("R2: session %s was moved from %s to %+v for %d tokens, over a gap of %s", c.req.Session, st.home, *to, cost, gap.FloatString(1))
+	}
+}
+
 // better: during a rolling change of weights a session without a home goes where the new version has
 // room, and else where the policy says.
 func (w *world) better(st sight, a, b *candidate, n int64) bool {
-	if w.fleet.Target == "" || st.keeps == mayStay && !st.reset {
-		return better(w.policyFor(st), a, b, n)
+	if st.keeps == mayStay && !st.reset {
+		return betterToMoveTo(a, b, n)
+	}
+	if w.fleet.Target == "" {
+		return better(w.fleet.Config.Policy, a, b, n)
 	}
 	room := func(c *candidate) bool { return c.updated && c.outstanding+n <= c.capacity }
 	if room(a) != room(b) {
@@ -237,12 +269,17 @@ func (w *world) isCandidate(st sight, inc Incarnation, n int64) bool {
 	return false
 }
 
-// policyFor: Rebalance moves by load, whatever the policy for new sessions.
-func (w *world) policyFor(st sight) Policy {
-	if st.keeps == mayStay && !st.reset {
-		return LeastOutstanding
+// betterToMoveTo: whatever the policy for new sessions, Rebalance moves to the least loaded, and among
+// those to the one that has served the least.
+func betterToMoveTo(a, b *candidate, n int64) bool {
+	load := func(c *candidate) *big.Rat { return big.NewRat(c.outstanding+n, c.capacity) }
+	if d := load(a).Cmp(load(b)); d != 0 {
+		return d < 0
 	}
-	return w.fleet.Config.Policy
+	if d := big.NewRat(a.served, a.capacity).Cmp(big.NewRat(b.served, b.capacity)); d != 0 {
+		return d < 0
+	}
+	return a.lastChosen < b.lastChosen
 }
 
 // better is the policy's order, in exact fractions.

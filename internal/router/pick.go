@@ -47,11 +47,8 @@ func (s *state) contended() error {
 // homeOrBetter is the home, unless Rebalance moves the session. One whose home is full waits for
 // it: it is not moved.
 func (s *state) homeOrBetter(v *session, r *Request, now instant) (*backend, choice, error) {
-	if s.config.Mode == Rebalance {
-		best, second := s.leastOutstanding(r.Executions)
-		if best >= 0 && s.mayMove(v, &s.loads[best], r.Executions, now) {
-			return s.loads[best].at, s.explain(whyRebalanced, s.loads[best].at, second), nil
-		}
+	if to, c := s.better(v, r.Executions, now); to != nil {
+		return to, c, nil
 	}
 	if s.full(v.home, r.Executions) {
 		return nil, choice{}, s.contended()

@@ -95,6 +95,7 @@ func (s *state) conclude(l *lease, o Outcome, reply Reply, now instant) {
 // learn keeps what a reply says about the session and the weights.
 func (s *state) learn(l *lease, r Reply) {
 	s.totals.OutputTokens += r.OutputTokens
+	l.at.serve(r.OutputTokens)
 	if r.Version != "" && l.version != "" && r.Version != l.version && l.span == spanOne {
 		s.totals.VersionMismatches++
 	}

@@ -178,43 +178,6 @@ func TestResetThatFindsTheSamePlaceBestIsSpent(t *testing.T) {
 	}
 }
 
-func TestRebalanceMovesOnlyWhenTheSavedWaitExceedsTheCost(t *testing.T) {
-	for name, c := range map[string]struct {
-		load, prompt, output int64
-		pass                 time.Duration
-		running              bool
-		want                 router.Incarnation
-	}{
-		"a short context and long turns":      {40, 1_000, 10_000, 2 * time.Minute, false, "b/1"},
-		"a long context and short turns":      {40, 100_000, 10, 2 * time.Minute, false, "a/1"},
-		"still in its cool-down":              {40, 1_000, 10_000, time.Second, false, "a/1"},
-		"no turn boundary":                    {40, 1_000, 10_000, 2 * time.Minute, true, "a/1"},
-		"within the margin":                   {0, 1_000, 10_000, 2 * time.Minute, false, "a/1"},
-		"nothing is known of the turns' size": {40, 0, 0, 2 * time.Minute, false, "a/1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := routertest.New(t, routertest.Backends("a", "b"), routertest.With(func(c *router.Config) {
-				c.Mode, c.TTL = router.Rebalance, time.Hour
-			}))
-			r := p.Request("first", "s")
-			r.LastIncarnation, r.LastName = "a/1", "a"
-			g := p.Grant(r)
-			reply := router.Reply{PromptTokens: c.prompt, OutputTokens: c.output}
-			if _, err := p.Table.Release(g.Claim, router.Succeeded, reply, p.Now()); err != nil {
-				t.Fatal(err)
-			}
-			fill(p, "a/1", c.load)
-			if c.running {
-				p.Acquire("running", "s")
-			}
-			p.Pass(c.pass)
-			if g := p.Acquire("r", "s"); g.Claim.Incarnation != c.want {
-				t.Errorf("sent to %s, want %s", g.Claim.Incarnation, c.want)
-			}
-		})
-	}
-}
-
 func TestASessionSaysWhereItLivesAndWhy(t *testing.T) {
 	p := atHome(t)
 	p.Acquire("r", "new")

@@ -12,17 +12,17 @@ import (
 
 func TestEveryFieldOfTheConfigIsValidatedByName(t *testing.T) {
 	for field, spoil := range map[string]func(*Config){
-		"IdleTimeout":              func(c *Config) { c.IdleTimeout = 0 },
-		"MaxSessions":              func(c *Config) { c.MaxSessions = 0 },
-		"MaxRequests":              func(c *Config) { c.MaxRequests = -1 },
-		"StartWindow":              func(c *Config) { c.StartWindow = 0 },
-		"TTL":                      func(c *Config) { c.TTL = c.StartWindow - 1 },
-		"Retention":                func(c *Config) { c.Retention = 0 },
-		"Certainty":                func(c *Config) { c.Certainty = c.StartWindow },
-		"GroupSlackPercent":        func(c *Config) { c.GroupSlackPercent = -1 },
-		"AdmissionPercent":         func(c *Config) { c.AdmissionPercent = -1 },
-		"Moving: margin -1":        func(c *Config) { c.Mode, c.Moving.MarginPercent = Rebalance, -1 },
-		"Moving: PrefillTokensPer": func(c *Config) { c.Mode, c.Moving.PrefillTokensPerSecond = Rebalance, 0 },
+		"IdleTimeout":             func(c *Config) { c.IdleTimeout = 0 },
+		"MaxSessions":             func(c *Config) { c.MaxSessions = 0 },
+		"MaxRequests":             func(c *Config) { c.MaxRequests = -1 },
+		"StartWindow":             func(c *Config) { c.StartWindow = 0 },
+		"TTL":                     func(c *Config) { c.TTL = c.StartWindow - 1 },
+		"Retention":               func(c *Config) { c.Retention = 0 },
+		"Certainty":               func(c *Config) { c.Certainty = c.StartWindow },
+		"GroupSlackPercent":       func(c *Config) { c.GroupSlackPercent = -1 },
+		"AdmissionPercent":        func(c *Config) { c.AdmissionPercent = -1 },
+		"Moving: gap of -1 turns": func(c *Config) { c.Mode, c.Moving.GapTurns = Rebalance, -1 },
+		"Moving: gap of 20 turns": func(c *Config) { c.Mode, c.Moving.CoolDown = Rebalance, -time.Second },
 	} {
 		t.Run(field, func(t *testing.T) {
 			c := DefaultConfig()
@@ -220,5 +220,22 @@ func TestANoticeIsDeliveredAfterAChangeAndNoticesMerge(t *testing.T) {
 	tab.Tick(worldEpoch.Add(time.Second))
 	if n := drain(); n != 0 {
 		t.Errorf("%d notices when nothing changed", n)
+	}
+}
+
+// What one client reports is bounded, but not what a million of them do.
+func TestSumsOfReportedTokensDoNotOverflow(t *testing.T) {
+	b := newBackend(Member{Name: "b", Capacity: 1}, 0)
+	for range 1 << 24 {
+		b.serve(1 << 40)
+	}
+	if b.served != servedMost {
+		t.Errorf("served %d, want %d", b.served, int64(servedMost))
+	}
+	if perCapacity(servedMost, 1, servedMost-1, 1) <= 0 || perCapacity(servedMost, 2, servedMost, 1_000_000) <= 0 {
+		t.Error("the most tokens do not compare exactly")
+	}
+	if got := share(servedMost, 3, 1_000_000); got != servedMost/1_000_000*3+servedMost%1_000_000*3/1_000_000 {
+		t.Errorf("a share of the most tokens is %d", got)
 	}
 }

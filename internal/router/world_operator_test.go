@@ -115,6 +115,7 @@ func (w *world) configure() {
 	case 7:
 		c.Mode = choose(w, "mode", []AffinityMode{Sticky, Rebalance})
 		c.Moving.CoolDown = choose(w, "coolDown", []time.Duration{0, time.Minute})
+		c.Moving.GapTurns = choose(w, "gapTurns", []int64{0, 1})
 	}
 }
 

@@ -13,7 +13,7 @@ type fault struct {
 // faults are all that are planted.
 func faults() []fault {
 	return slices.Concat(
-		placementFaults(), stickinessFaults(), identityFaults(), atMostOnceFaults(), ledgerFaults(), memoryFaults(), fencingFaults(),
+		placementFaults(), stickinessFaults(), moveFaults(), identityFaults(), atMostOnceFaults(), ledgerFaults(), memoryFaults(), fencingFaults(),
 		drainingFaults(), versionFaults(), pauseFaults(), authorityFaults(), failureFaults(), certaintyFaults(), queueFaults(),
 	)
 }

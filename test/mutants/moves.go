@@ -1,0 +1,43 @@
+package main
+
+// moveFaults break what Rebalance promises: moves only at a turn boundary, and only where they pay.
+func moveFaults() []fault {
+	return []fault{
+		{"R2 Rebalance moves a session in the middle of a turn", "rebalance.go",
+			"s.config.Mode != Rebalance || v.active > 0 ||",
+			"s.config.Mode != Rebalance ||"},
+		{"R2 Sticky moves sessions", "rebalance.go",
+			"s.config.Mode != Rebalance || v.active > 0 ||",
+			"v.active > 0 ||"},
+		{"R2 the cool-down is ignored", "rebalance.go",
+			" || now < v.movedAt.add(s.config.Moving.CoolDown)",
+			""},
+		{"R2 a session is moved to a busier backend", "rebalance.go",
+			"to.at == v.home || (to.outstanding+n)*home.capacity > (home.outstanding+n)*to.capacity",
+			"to.at == v.home"},
+		{"R2 a move's prefill costs nothing", "rebalance.go",
+			"\treturn gap > v.context && gap >",
+			"\treturn gap >"},
+		{"R2 a move need not last", "rebalance.go",
+			" && gap > v.outputs/int64(v.turns)*s.config.Moving.GapTurns",
+			""},
+		{"R2 a gap does not depend on capacity", "rebalance.go",
+			"share(v.home.served, low, home.capacity) - share(to.at.served, low, to.capacity)",
+			"v.home.served - to.at.served + 0*low"},
+		{"R2 moves do not look at what was served", "rebalance.go",
+			"\tif order := perCapacity(",
+			"\tif order := 0 * perCapacity("},
+		{"R2 what a client reports is not counted", "release.go",
+			"\tl.at.serve(r.OutputTokens)\n",
+			""},
+		{"R2 sums of what clients report overflow", "rebalance.go",
+			"min(b.served+tokens, servedMost)",
+			"b.served + tokens"},
+		{"R2 a backend is owed what it did not serve while it was away", "ledger.go",
+			"\t\t\ts.catchUp(b, b.served)\n",
+			""},
+		{"R2 a new capacity changes what a backend is owed", "ledger.go",
+			"\t\t\ts.catchUp(b, 0) ",
+			"\t\t\t"},
+	}
+}
