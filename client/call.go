@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,10 +47,18 @@ func (p *Pool) repeat(ctx context.Context, c call, into any) error {
 			return err
 		}
 		if !p.rest(ctx, max(wait, retryAfter(err))) {
-			return fmt.Errorf("%s %s: %w: %w", c.method, c.path, ErrUnanswered, err)
+			return fmt.Errorf("%s %s: %w: %w", c.method, c.path, ErrUnanswered, distrust(err))
 		}
 		wait = min(2*wait, lastWait)
 	}
+}
+
+// distrust says of a certificate that was not trusted what to do about it.
+func distrust(err error) error {
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
+		return fmt.Errorf("%w: %w", ErrUntrusted, err)
+	}
+	return err
 }
 
 // rest waits for about d. It is false once ctx has ended.

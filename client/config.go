@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	mathrand "math/rand/v2"
@@ -30,13 +31,18 @@ type Config struct {
 	// or an empty one: that which the router gives the lease, if it traces.
 	Traceparent func(ctx context.Context) string
 	// TLS is how the pool's own transport trusts the router, and shows who it is; nil trusts the
-	// system's roots. It is not used together with Transport.
+	// system's roots. Neither it nor CAFile is used together with Transport.
 	TLS *tls.Config
+	// CAFile names the authorities that the router is trusted by, as PEM, in the place of those of TLS; empty
+	// leaves these. It is read again for each call, since authorities are replaced while a process runs.
+	CAFile string
 	// Transport carries calls to the router; nil is a transport of the pool's own.
 	Transport http.RoundTripper
 	// EngineTLS is how engines of https URLs are trusted; nil trusts the system's roots. The name that
 	// is verified is the URL's host unless it says another.
 	EngineTLS *tls.Config
+	// EngineCAFile is to EngineTLS what CAFile is to TLS.
+	EngineCAFile string
 	// Dial opens connections to engines; nil dials as the net package does.
 	Dial Dialer
 	// DialTimeout bounds one connection attempt to an engine; 0 is 10 s.
@@ -140,27 +146,47 @@ type Pool struct {
 	config Config
 	router *http.Client
 	idle   func()
+	// engines are the authorities of EngineCAFile; nil without one.
+	engines *authorities
 }
 
-// New returns a client of the pool that config names. The caller owns it and may Close it.
+// New returns a client of the pool that config names. The caller owns it and may Close it. It fails with a
+// *ConfigError.
 func New(config Config) (*Pool, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
 	p := &Pool{config: config.withDefaults(), idle: func() {}}
+	trust, err := newAuthorities(config.CAFile)
+	if err != nil {
+		return nil, &ConfigError{"CAFile", err.Error()}
+	}
+	if p.engines, err = newAuthorities(config.EngineCAFile); err != nil {
+		return nil, &ConfigError{"EngineCAFile", err.Error()}
+	}
 	transport := config.Transport
 	if transport == nil {
-		own := &http.Transport{
-			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second,
-			TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true, TLSClientConfig: p.config.TLS.Clone(),
-		}
-		transport, p.idle = own, own.CloseIdleConnections
+		own := &line{trust: trust, make: p.config.transport}
+		transport, p.idle = own, own.rest
 	}
 	p.router = &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return p, nil
+}
+
+// transport makes the connections to the router, under these authorities; nil: those of TLS.
+func (c Config) transport(roots *x509.CertPool) *http.Transport {
+	trust := c.TLS.Clone()
+	if roots != nil {
+		trust = or(trust, &tls.Config{MinVersion: tls.VersionTLS12})
+		trust.RootCAs = roots
+	}
+	return &http.Transport{
+		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true, TLSClientConfig: trust,
+	}
 }
 
 // Close lets go of connections that rest. Requests under way go on.

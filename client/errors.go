@@ -65,6 +65,11 @@ var (
 // for which it was repeated.
 var ErrUnanswered = errors.New("the router did not answer")
 
+// ErrUntrusted is wrapped beside ErrUnanswered where whoever answers at the router's address shows a
+// certificate that the authorities do not vouch for. In a cluster they are in the ConfigMap berthmaster-ca of
+// the pool's namespace, for Config.CAFile.
+var ErrUntrusted = errors.New("its certificate is not trusted, of which Config.CAFile or Config.TLS decides")
+
 // reasons maps the words on the wire to this package's variables.
 func reasons() []error {
 	return []error{

@@ -111,7 +111,12 @@ func (p *post) dial(ctx context.Context, u *url.URL) (*oneWay, error) {
 	if u.Scheme != "https" {
 		return conn, nil
 	}
-	secure := tls.Client(raw, p.trust(u.Hostname()))
+	trust, err := p.trust(u.Hostname())
+	if err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	secure := tls.Client(raw, trust)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
 		return nil, err
@@ -121,14 +126,18 @@ func (p *post) dial(ctx context.Context, u *url.URL) (*oneWay, error) {
 }
 
 // trust is how an engine is verified. HTTP/2 is not offered: one connection carries one request.
-func (p *post) trust(host string) *tls.Config {
-	config := p.pool.config.EngineTLS.Clone()
-	if config == nil {
-		config = &tls.Config{MinVersion: tls.VersionTLS12}
+func (p *post) trust(host string) (*tls.Config, error) {
+	config := or(p.pool.config.EngineTLS.Clone(), &tls.Config{MinVersion: tls.VersionTLS12})
+	roots, err := p.pool.engines.now()
+	if err != nil {
+		return nil, err
+	}
+	if roots != nil {
+		config.RootCAs = roots
 	}
 	config.ServerName = or(config.ServerName, host)
 	config.NextProtos = []string{"http/1.1"}
-	return config
+	return config, nil
 }
 
 // exchange writes the request on conn and reads the reply.

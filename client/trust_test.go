@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 func TestACredentialIsReadAgainForEachCall(t *testing.T) {
@@ -131,5 +133,61 @@ func TestATokenThatIsReplacedIsShownFromThenOn(t *testing.T) {
 	defer w.mu.Unlock()
 	if got := strings.Join(w.tokens, " "); !strings.HasPrefix(got, "Bearer one Bearer two") {
 		t.Errorf("the router was shown %s", got)
+	}
+}
+
+func TestAuthoritiesAreReadAgainAndOnesThatBreakCountAsTheyWere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ca.crt")
+	for name, field := range map[string]Config{"CAFile": {CAFile: path}, "EngineCAFile": {EngineCAFile: path}} {
+		field.BaseURL = "https://router.example"
+		if _, err := New(field); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("without a file: %v, want one about %s", err, name)
+		}
+	}
+	w := newSecureWorld(t)
+	good := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.router.Certificate().Raw})
+	write := func(text []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(good)
+	trust, err := newAuthorities(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := trust.now()
+	if err != nil || first == nil {
+		t.Fatalf("got %v, %v", first, err)
+	}
+	for _, broken := range []string{"", "-----BEGIN CERTIFICATE-----\ntorn"} {
+		write([]byte(broken))
+		if got, err := trust.now(); got != first || err != nil {
+			t.Errorf("with %q it was %p, %v, want %p as before", broken, got, err, first)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := trust.now(); got != first || err != nil {
+		t.Errorf("without its file it was %p, %v", got, err)
+	}
+	write(append(good, '\n'))
+	if got, err := trust.now(); got == first || err != nil {
+		t.Errorf("what changed was not read: %p, %v", got, err)
+	}
+}
+
+func TestARouterThatIsNotTrustedIsSaidToBeSo(t *testing.T) {
+	w := newSecureWorld(t)
+	pool, err := New(Config{BaseURL: w.router.URL, RetryFor: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	_, err = pool.Session(SessionConfig{ID: "s", Sender: "train", Epoch: 1}).Generate(t.Context(), aTurn)
+	if !errors.Is(err, ErrUntrusted) || !errors.Is(err, ErrUnanswered) || !strings.Contains(err.Error(), "CAFile") {
+		t.Errorf("got %v", err)
 	}
 }

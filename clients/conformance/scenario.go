@@ -2,11 +2,13 @@ package conformance
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 )
 
 // Scenario is one row of the table.
@@ -19,6 +21,8 @@ type Scenario struct {
 	Says string `json:"says"`
 	// Client is how the client is to be configured.
 	Client ClientSettings `json:"client,omitzero"`
+	// Trust is how router and engines are known to the client; nothing: they are called without TLS.
+	Trust Trust `json:"trust,omitzero"`
 	// Grants says where the leases are, in order; the last one stands for all that follow. Empty:
 	// every lease is on engine a.
 	Grants []Grant `json:"grants,omitempty"`
@@ -31,7 +35,33 @@ type Scenario struct {
 	Do []Step `json:"do"`
 	// Wire is what must have been seen on the wire, beyond what holds for every scenario.
 	Wire Wire `json:"wire,omitzero"`
+	// Main makes it one of the main scenarios, which are played by a real pool as well; nil: it is none.
+	Main *Main `json:"main,omitempty"`
 }
+
+// Main is how a real pool is brought to where a scenario begins. Of the script it knows nothing.
+type Main struct {
+	// Spec is merged into that of the pool before the first step.
+	Spec map[string]any `json:"spec,omitempty"`
+	// Faults are armed at every engine before the first step, as /sim/faults of the simulated engine has
+	// them.
+	Faults []map[string]any `json:"faults,omitempty"`
+	// Executions is how many the engines have begun in the end.
+	Executions int `json:"executions"`
+	// Leaves says in what state the pool is after the last step.
+	Leaves Leaves `json:"leaves,omitempty"`
+}
+
+// Leaves is what becomes of a pool by a scenario.
+type Leaves string
+
+// The values of Leaves. The zero value means Sound.
+const (
+	// Sound: once the spec is as before, so is the pool.
+	Sound Leaves = "sound"
+	// Spoiled: it has changed for good, and another has to take its place.
+	Spoiled Leaves = "spoiled"
+)
 
 // ClientSettings configure a client. Zero is the client's default, with the exception of Attempts.
 type ClientSettings struct {
@@ -46,6 +76,41 @@ type ClientSettings struct {
 	// LastBackend is where the session was before; empty: not known. Its incarnation is its name
 	// followed by /1.
 	LastBackend string `json:"lastBackend,omitempty"`
+	// Traceparent is the W3C trace context that the caller is in; empty: none.
+	Traceparent string `json:"traceparent,omitempty"`
+}
+
+// Trust is how router and engines are known to a client.
+type Trust struct {
+	// Authority says whose certificate they show. Empty: none, they are called without TLS.
+	Authority Authority `json:"authority,omitempty"`
+	// ReplacedOn is a kind of call: before the first such is answered, the authority is replaced, in the
+	// client's file and in what is served. Empty: it is not.
+	ReplacedOn string `json:"replacedOn,omitempty"`
+}
+
+// Authority is the one behind a certificate.
+type Authority string
+
+// The values of Authority.
+const (
+	// Known: that of the file which the client is given.
+	Known Authority = "known"
+	// Another: not that one.
+	Another Authority = "another"
+)
+
+// Offer is what a client is told of a run.
+type Offer struct {
+	// Run is its name at a desk that has several.
+	Run string `json:"run,omitempty"`
+	// BaseURL is the pool in the router's API.
+	BaseURL string `json:"baseURL"`
+	// RouterToken and EngineKey are the bearer tokens that the client has to show.
+	RouterToken string `json:"routerToken"`
+	EngineKey   string `json:"engineKey"`
+	// Authorities is the file of those that the client trusts; empty: it talks without TLS.
+	Authorities string `json:"authorities,omitempty"`
 }
 
 // Grant is a lease that the router will give.
@@ -74,6 +139,8 @@ type Answer struct {
 	Reason string `json:"reason,omitempty"`
 	// RetryAfterSeconds is the header of that name. 0: none.
 	RetryAfterSeconds int `json:"retryAfterSeconds,omitempty"`
+	// Header is added to the answer's.
+	Header map[string]string `json:"header,omitempty"`
 	// Fields are added to the body, or replace some of it.
 	Fields map[string]any `json:"fields,omitempty"`
 	// Raw is the body as it is, with Status; it is no JSON.
@@ -159,16 +226,43 @@ type Wire struct {
 	Apart map[string]float64 `json:"apart,omitempty"`
 	// Bodies demand members of the first call's body, by kind of call.
 	Bodies map[string]map[string]any `json:"bodies,omitempty"`
+	// Headers demand headers of the first call of a kind; "request" is that at an engine.
+	Headers map[string]map[string]string `json:"headers,omitempty"`
 }
 
-//go:embed scenarios/*.json
+//go:embed scenarios/*.json stories/*.json
 var files embed.FS
 
 // Load returns the table, in order. It fails if a file is not what it should be.
-func Load() ([]Scenario, error) {
-	names, err := fs.Glob(files, "scenarios/*.json")
+func Load() ([]Scenario, error) { return load("scenarios/*.json") }
+
+// LoadMain returns the main scenarios of the table, and the stories that only a real pool can play; those
+// last that spoil the pool. It fails if a file is not what it should be.
+func LoadMain() ([]Scenario, error) {
+	all, err := load("scenarios/*.json", "stories/*.json")
 	if err != nil {
-		return nil, fmt.Errorf("find scenarios: %w", err)
+		return nil, err
+	}
+	table := slices.DeleteFunc(all, func(s Scenario) bool { return s.Main == nil })
+	slices.SortStableFunc(table, func(a, b Scenario) int { return cmp.Compare(a.Main.rank(), b.Main.rank()) })
+	return table, nil
+}
+
+func (m *Main) rank() int {
+	if m.Leaves == Spoiled {
+		return 1
+	}
+	return 0
+}
+
+func load(patterns ...string) ([]Scenario, error) {
+	var names []string
+	for _, pattern := range patterns {
+		some, err := fs.Glob(files, pattern)
+		if err != nil {
+			return nil, fmt.Errorf("find scenarios: %w", err)
+		}
+		names = append(names, some...)
 	}
 	var table []Scenario
 	for _, name := range names {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // The session in which every scenario plays.
@@ -25,7 +26,23 @@ type Step struct {
 	Executions int64 `json:"executions,omitempty"`
 	// WaitSeconds is how long to wait for a lease that cannot be given yet.
 	WaitSeconds float64 `json:"waitSeconds,omitempty"`
-	// Token is presented with Acquire; empty: none.
+	// Tokens is how many tokens are asked for. 0: 3.
+	Tokens int `json:"tokens,omitempty"`
+	// Session is another session than SessionID.
+	Session string `json:"session,omitempty"`
+	// Turn is by what engines tell this turn of the session from others. Empty: the step's number.
+	Turn string `json:"turn,omitempty"`
+	// As is a name under which the step goes on while others follow, until Join names it. Empty: it does not.
+	As string `json:"as,omitempty"`
+	// Of is the name that Join waits for.
+	Of string `json:"of,omitempty"`
+	// Word is what Await waits for.
+	Word string `json:"word,omitempty"`
+	// Does is what the owner of the pool does, or what befalls it.
+	Does Act `json:"does,omitempty"`
+	// Spec is merged into the pool's, with Change.
+	Spec map[string]any `json:"spec,omitempty"`
+	// Token is presented with Acquire; Kept: that of the lease which was kept under the same id. Empty: none.
 	Token string `json:"token,omitempty"`
 	// CancelOn is a word of the trace at which the caller cancels; empty: it does not.
 	CancelOn string `json:"cancelOn,omitempty"`
@@ -55,6 +72,37 @@ const (
 	EndSession Call = "endSession"
 	// Pause lets the client rest.
 	Pause Call = "pause"
+	// Hold asks for a lease and keeps it.
+	Hold Call = "hold"
+	// Join waits for a step that goes on, and reports of it.
+	Join Call = "join"
+	// Await waits until the run has come as far as a word.
+	Await Call = "await"
+	// Owner is no call of the client's: something is done to the pool.
+	Owner Call = "owner"
+)
+
+// Kept, as a token, is that of the lease which was kept under the same request id.
+const Kept = "kept"
+
+// Act is something that is done to a real pool.
+type Act string
+
+// The values of Act.
+const (
+	// Change merges into the spec, and waits until the status is of that spec.
+	Change Act = "change"
+	// Drain drains the engine on which the session is, and Undrain ends that.
+	Drain   Act = "drain"
+	Undrain Act = "undrain"
+	// Kill ends the process of the engine on which the session is, and the kubelet says so.
+	Kill Act = "kill"
+	// Abort lets the engines abort all that they run.
+	Abort Act = "abort"
+	// Disarm clears the faults of all engines.
+	Disarm Act = "disarm"
+	// TakeOver kills the manager and starts another.
+	TakeOver Act = "takeOver"
 )
 
 // Report is what a client says of one step. Members that do not apply are left out.
@@ -79,6 +127,9 @@ type Report struct {
 	OutputTokens  int64  `json:"outputTokens,omitempty"`
 	WeightVersion string `json:"weightVersion,omitempty"`
 	Mixed         *bool  `json:"mixed,omitempty"`
+	// RID is what the execution was called on the engine, and At when the step had ended, in RFC 3339.
+	RID string    `json:"rid,omitempty"`
+	At  time.Time `json:"at,omitzero"`
 	// Events is how many events of a stream reached the caller.
 	Events int `json:"events,omitempty"`
 	// Message is the client's own words, for whoever reads a failed test.

@@ -11,16 +11,16 @@ import (
 // document is where the rules are.
 const document = "../../docs/client-conformance.md"
 
-func load(t *testing.T) []Scenario {
+func table(t *testing.T) []Scenario {
 	t.Helper()
-	table, err := Load()
+	all, err := Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(table) < 50 {
-		t.Fatalf("only %d scenarios", len(table))
+	if len(all) < 50 {
+		t.Fatalf("only %d scenarios", len(all))
 	}
-	return table
+	return all
 }
 
 // ruleLine is a rule in the document: its number, its text, and its scenarios.
@@ -62,7 +62,7 @@ func rules(t *testing.T) map[string][]string {
 
 func TestEveryRuleOfTheDocumentHasItsScenariosAndViceVersa(t *testing.T) {
 	inDocument, inTable := rules(t), map[string][]string{}
-	for _, s := range load(t) {
+	for _, s := range table(t) {
 		if len(s.Rules) == 0 {
 			t.Errorf("%s stands for no rule", s.Name)
 		}
@@ -113,7 +113,7 @@ func TestEveryScenarioIsWellFormed(t *testing.T) {
 	seen := map[string]bool{}
 	calls := []Call{Generate, Stream, Acquire, AwaitFate, EndSession, Pause}
 	kinds := []string{"acquire", "renew", "release", "forgo", "end"}
-	for _, s := range load(t) {
+	for _, s := range table(t) {
 		t.Run(s.Name, func(t *testing.T) {
 			if seen[s.Name] || !quoted.MatchString("`"+s.Name+"`") {
 				t.Error("the name is taken, or is not words joined by hyphens")
@@ -143,6 +143,37 @@ func TestEveryScenarioIsWellFormed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTheMainScenariosNeedNothingButARealPool looks at what only one that is real can play.
+func TestTheMainScenariosNeedNothingButARealPool(t *testing.T) {
+	main, err := LoadMain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inDocument, seen := rules(t), map[string]bool{}
+	spoiled, stories := false, 0
+	for _, s := range main {
+		if seen[s.Name] || s.Says == "" || len(s.Do) == 0 {
+			t.Errorf("%s: the name is taken, or it says or does nothing", s.Name)
+		}
+		seen[s.Name] = true
+		for _, rule := range s.Rules {
+			if _, ok := inDocument[rule]; !ok {
+				t.Errorf("%s stands for %s, which is not in the document", s.Name, rule)
+			}
+		}
+		if s.Main.Leaves != Spoiled && spoiled {
+			t.Errorf("%s comes after one that spoils the pool", s.Name)
+		}
+		spoiled = s.Main.Leaves == Spoiled
+		if slices.ContainsFunc(s.Do, func(step Step) bool { return step.Call == Owner }) {
+			stories++
+		}
+	}
+	if len(main) < 20 || stories < 8 {
+		t.Errorf("only %d main scenarios, %d of them stories", len(main), stories)
 	}
 }
 

@@ -24,6 +24,7 @@ var _ = Describe("callers of two replicas that guard their ports", Ordered, func
 	var (
 		system *local.System
 		trust  *tls.Config
+		ca     string // the file of the authorities
 	)
 
 	BeforeAll(func(ctx SpecContext) {
@@ -48,6 +49,9 @@ var _ = Describe("callers of two replicas that guard their ports", Ordered, func
 		for _, command := range []string{
 			"create serviceaccount worker", "create serviceaccount evaluator", "create serviceaccount stranger",
 			"create rolebinding workers --clusterrole=berthmaster-client --serviceaccount=default:worker --serviceaccount=default:evaluator",
+			"create serviceaccount trainer",
+			"create role trainer --verb=get,patch --resource=inferencepools.inference.berthmaster.io",
+			"create rolebinding trainer --role=trainer --serviceaccount=default:trainer",
 		} {
 			_, err := kubectl.Run(ctx, strings.Fields(command)...)
 			Expect(err).NotTo(HaveOccurred())
@@ -61,6 +65,8 @@ var _ = Describe("callers of two replicas that guard their ports", Ordered, func
 			bundle, _ = kubectl.Run(ctx, "get", "configmap", "berthmaster-ca", "-o", `jsonpath={.data.ca\.crt}`)
 			return bundle
 		}).WithTimeout(time.Minute).Should(ContainSubstring("BEGIN CERTIFICATE"))
+		ca = filepath.Join(GinkgoT().TempDir(), "ca.crt")
+		Expect(os.WriteFile(ca, []byte(bundle), 0o600)).To(Succeed())
 		roots := x509.NewCertPool()
 		Expect(roots.AppendCertsFromPEM([]byte(bundle))).To(BeTrue())
 		trust = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
@@ -139,4 +145,12 @@ var _ = Describe("callers of two replicas that guard their ports", Ordered, func
 			}
 		}
 	})
+
+	It("keep their sessions, hear what is wrong with authorities and tokens, and update weights, with the Python client", func(ctx SpecContext) {
+		pytest(ctx, map[string]string{
+			"ROUTER": "https://" + system.Replicas()[0].Leases, "CA": ca, "KUBECONFIG": system.Kubectl().Kubeconfig(),
+			"TOKEN": token(ctx, "worker"), "EVALUATOR": token(ctx, "evaluator"), "STRANGER": token(ctx, "stranger"),
+			"TRAINER": token(ctx, "trainer"), "ENGINES": strings.Join(system.EngineURLs(), " "), "EXECUTIONS": system.ExecutionLogs(),
+		}, "tests/system/test_system_sessions.py", "tests/system/test_system_secure.py", "tests/system/test_system_weights.py")
+	}, SpecTimeout(pythonPatience))
 })

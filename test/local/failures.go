@@ -3,6 +3,8 @@ package local
 import (
 	"context"
 	"fmt"
+	"net"
+	"strconv"
 )
 
 // KillEngine ends the engine's process at once, as a crash would. What the
@@ -57,4 +59,17 @@ func (s *System) engine(name string) (*engine, error) {
 		}
 	}
 	return nil, fmt.Errorf("there is no engine %s", name)
+}
+
+// EngineURLs returns the addresses of the engines that run, in the order of their names.
+func (s *System) EngineURLs() []string {
+	var urls []string
+	for _, e := range s.engines {
+		select {
+		case <-e.process.Done():
+		default:
+			urls = append(urls, "http://"+net.JoinHostPort(e.address, strconv.Itoa(s.kubelet.port)))
+		}
+	}
+	return urls
 }

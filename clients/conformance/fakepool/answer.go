@@ -17,6 +17,9 @@ import (
 // answer sends the usual answer, or what the script makes of it.
 func (p *Pool) answer(w http.ResponseWriter, r *http.Request, c call, a conformance.Answer) {
 	status, raw := compose(c, a)
+	for name, value := range a.Header {
+		w.Header().Set(name, value)
+	}
 	if a.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(a.RetryAfterSeconds))
 	}

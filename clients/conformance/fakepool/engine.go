@@ -39,8 +39,8 @@ func newEngine(p *Pool, name string, script conformance.Engine) (*engine, error)
 	if err != nil {
 		return nil, err
 	}
-	e.url, e.socket = "http://"+l.Addr().String(), l
-	p.running.Go(func() { e.accept(l) })
+	e.url, e.socket = p.vault.scheme()+l.Addr().String(), l
+	p.running.Go(func() { e.accept(p.vault.guard(l)) })
 	return e, nil
 }
 
@@ -114,11 +114,7 @@ func (e *engine) take(in *bufio.Reader, a *arrival, reply conformance.Reply) boo
 	if err := json.Unmarshal(raw, &body); err != nil {
 		e.pool.seen.fault("C11", "the engine's request is no JSON: "+err.Error())
 	}
-	header := map[string]string{}
-	for name := range req.Header {
-		header[name] = req.Header.Get(name)
-	}
-	e.pool.seen.complete(a, body.RID, req.URL.RequestURI(), header)
+	e.pool.seen.complete(a, body.RID, req.URL.RequestURI(), req.Header)
 	e.pool.trace.add("request")
 	return true
 }

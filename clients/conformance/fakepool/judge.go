@@ -29,6 +29,7 @@ func (p *Pool) Judge(reports []conformance.Report) ([]string, error) {
 	out = append(out, order(p.scenario.Wire.Order, words)...)
 	out = append(out, p.apart(p.scenario.Wire.Apart)...)
 	out = append(out, p.seen.bodies(p.scenario.Wire.Bodies)...)
+	out = append(out, p.seen.headers(p.scenario.Wire.Headers)...)
 	out = append(out, p.seen.laws()...)
 	return out, nil
 }
@@ -79,6 +80,22 @@ func (p *Pool) apart(demanded map[string]float64) []string {
 	for word, seconds := range demanded {
 		if gap, ok := p.trace.gap(word); !ok || gap.Seconds() < seconds {
 			out = append(out, fmt.Sprintf("the first two of %s are %v apart, demanded are %g s", word, gap, seconds))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// headers compares the first call of a kind.
+func (r *record) headers(demanded map[string]map[string]string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []string
+	for kind, wanted := range demanded {
+		for name, want := range wanted {
+			if got := r.heads[kind].Get(name); got != want {
+				out = append(out, fmt.Sprintf("%s had %s %q, demanded is %q", kind, name, got, want))
+			}
 		}
 	}
 	slices.Sort(out)

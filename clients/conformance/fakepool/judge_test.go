@@ -67,7 +67,7 @@ func (c *stranger) call(method, url, secret string, body any, header ...string) 
 
 func (c *stranger) router(path string, body map[string]any) map[string]any {
 	c.t.Helper()
-	return c.call(http.MethodPost, c.pool.BaseURL()+path, RouterToken, body)
+	return c.call(http.MethodPost, c.pool.Offer().BaseURL+path, RouterToken, body)
 }
 
 func ask(id string) map[string]any {
@@ -114,7 +114,7 @@ func TestAClientInOrderIsNotComplainedAbout(t *testing.T) {
 	c.post(url, rid)
 	c.release("r1", token, "Succeeded")
 	c.release("r1", token, "Succeeded")
-	c.call(http.MethodDelete, c.pool.BaseURL()+"/sessions/session-1?sender=train", RouterToken, nil)
+	c.call(http.MethodDelete, c.pool.Offer().BaseURL+"/sessions/session-1?sender=train", RouterToken, nil)
 	if got := c.judged(); got != "2 of release, demanded are [1 1]; seen: [acquire send request release:Succeeded release:Succeeded end]" {
 		t.Error(got)
 	}
@@ -144,7 +144,7 @@ func TestEveryLawIsEnforced(t *testing.T) {
 			c.router("/leases/r1/release", map[string]any{"outcome": "NotSent", "sessionID": "session-1", "sender": "eval", "epoch": 4})
 		}},
 		"another session is ended": {"C5", func(c *stranger) {
-			c.call(http.MethodDelete, c.pool.BaseURL()+"/sessions/session-1?sender=eval", RouterToken, nil)
+			c.call(http.MethodDelete, c.pool.Offer().BaseURL+"/sessions/session-1?sender=eval", RouterToken, nil)
 		}},
 		"a token is made up": {"C7", func(c *stranger) {
 			_, _, token := c.lease("r1")
@@ -198,7 +198,7 @@ func TestEveryLawIsEnforced(t *testing.T) {
 			c.release("r1", token, "Succeeded")
 		}},
 		"the router is called without its credential": {"C27", func(c *stranger) {
-			c.call(http.MethodPost, c.pool.BaseURL()+"/leases/r1/renew", "", map[string]any{"token": "x"})
+			c.call(http.MethodPost, c.pool.Offer().BaseURL+"/leases/r1/renew", "", map[string]any{"token": "x"})
 		}},
 		"the engine is shown the router's credential": {"C27", func(c *stranger) {
 			url, rid, token := c.lease("r1")

@@ -92,10 +92,11 @@ func (a *arrival) clean() []string {
 	if a.rid == "" {
 		return out
 	}
-	if got := a.header["Authorization"]; got != "Bearer "+EngineKey {
+	if got := a.header.Get("Authorization"); got != "Bearer "+EngineKey {
 		out = append(out, fmt.Sprintf("C27: the engine got Authorization %q", got))
 	}
-	for name, value := range a.header {
+	for name := range a.header {
+		value := a.header.Get(name)
 		if strings.Contains(name, "Idempotency-Key") {
 			out = append(out, "C12: the request carried "+name)
 		}

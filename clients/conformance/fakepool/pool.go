@@ -30,10 +30,12 @@ type Pool struct {
 	engines  map[string]*engine
 	base     string
 	server   *http.Server
+	vault    *vault
 	closing  chan struct{}
 	life     context.Context
 	stop     context.CancelFunc
 	running  sync.WaitGroup
+	renewed  sync.Once
 
 	mu     sync.Mutex
 	grants int // guarded by mu; how many leases were given
@@ -44,6 +46,10 @@ type Pool struct {
 func Start(s conformance.Scenario) (*Pool, error) {
 	p := &Pool{scenario: s, trace: newTrace(), seen: newRecord(), engines: map[string]*engine{}, closing: make(chan struct{})}
 	p.life, p.stop = context.WithCancel(context.Background())
+	var err error
+	if p.vault, err = newVault(s.Trust); err != nil {
+		return nil, err
+	}
 	scripts := map[string]conformance.Engine{"a": {}, "b": {}}
 	maps.Copy(scripts, s.Engines)
 	for name, script := range scripts {
@@ -59,18 +65,30 @@ func Start(s conformance.Scenario) (*Pool, error) {
 		p.Close()
 		return nil, fmt.Errorf("router: %w", err)
 	}
-	p.base = "http://" + listener.Addr().String() + poolPath
+	p.base = p.vault.scheme() + listener.Addr().String() + poolPath
 	// A client may cut its call at any moment, which the server would log.
 	p.server = &http.Server{Handler: p.routes(), ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
-	p.running.Go(func() { _ = p.server.Serve(listener) }) // it ends as Close ends it
+	p.running.Go(func() { _ = p.server.Serve(p.vault.guard(listener)) }) // it ends as Close ends it
 	return p, nil
 }
 
-// BaseURL is the pool's address in the router's API.
-func (p *Pool) BaseURL() string { return p.base }
+// Offer is what the client is told.
+func (p *Pool) Offer() conformance.Offer {
+	offer := conformance.Offer{BaseURL: p.base, RouterToken: RouterToken, EngineKey: EngineKey}
+	if p.vault != nil {
+		offer.Authorities = p.vault.file
+	}
+	return offer
+}
 
 // Await waits until the trace shows a WORD, or WORD*N.
 func (p *Pool) Await(ctx context.Context, pattern string) error { return p.trace.await(ctx, pattern) }
+
+// errNoOwner: a step asks for what only the owner of a real pool can do.
+var errNoOwner = errors.New("a scripted pool has no owner")
+
+// Act fails: what happens to this pool is in its script.
+func (p *Pool) Act(context.Context, conformance.Step) error { return errNoOwner }
 
 // Trace is what was seen so far.
 func (p *Pool) Trace() []string {
@@ -93,6 +111,7 @@ func (p *Pool) Close() {
 		e.close()
 	}
 	p.running.Wait()
+	p.vault.wipe()
 }
 
 // next gives the next lease of the scenario.

@@ -1,6 +1,7 @@
 package fakepool
 
 import (
+	"net/http"
 	"sync"
 	"time"
 )
@@ -25,7 +26,7 @@ type arrival struct {
 	rid string
 	// idle is how long its connection had rested after another request; negative: it was new.
 	idle   time.Duration
-	header map[string]string
+	header http.Header
 	path   string
 }
 
@@ -36,12 +37,13 @@ type record struct {
 	arrivals []*arrival                // guarded by mu
 	faults   []string                  // guarded by mu; violations that were noticed on the spot
 	first    map[string]map[string]any // guarded by mu; the first body of each kind of call
+	heads    map[string]http.Header    // guarded by mu; that of the first call of each kind
 	asked    map[string]string         // guarded by mu; identity by request id
 	turns    map[string]int            // guarded by mu; how many calls there were, by kind or engine
 }
 
 func newRecord() *record {
-	return &record{first: map[string]map[string]any{}, asked: map[string]string{}, turns: map[string]int{}}
+	return &record{first: map[string]map[string]any{}, heads: map[string]http.Header{}, asked: map[string]string{}, turns: map[string]int{}}
 }
 
 // turn counts a call of a kind, and returns its number from 0.
@@ -67,10 +69,20 @@ func (r *record) arrive(a *arrival) {
 }
 
 // complete notes that a request arrived whole.
-func (r *record) complete(a *arrival, rid, path string, header map[string]string) {
+func (r *record) complete(a *arrival, rid, path string, header http.Header) {
+	r.heard("request", header)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a.rid, a.path, a.header = rid, path, header
+}
+
+// heard keeps the header of the first call of a kind.
+func (r *record) heard(kind string, header http.Header) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.heads[kind] == nil {
+		r.heads[kind] = header
+	}
 }
 
 // byID returns the lease of a request, nil if there is none. The caller holds mu.

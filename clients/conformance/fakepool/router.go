@@ -40,8 +40,10 @@ func (p *Pool) serve(w http.ResponseWriter, r *http.Request, understand func(r *
 		p.seen.fault("C27", fmt.Sprintf("%s %s carried Authorization %q", r.Method, r.URL.Path, got))
 	}
 	c := understand(r, raw)
+	p.seen.heard(c.kind, r.Header)
 	p.trace.add(c.word)
 	answer := p.script(c.kind)
+	p.renewTrust(c.kind)
 	if c.act != nil && !refuses(c.kind, answer) {
 		c.status, c.body = c.act()
 	}
@@ -49,6 +51,20 @@ func (p *Pool) serve(w http.ResponseWriter, r *http.Request, understand func(r *
 		return
 	}
 	p.answer(w, r, c, answer)
+}
+
+// renewTrust replaces the authority, once, if the scenario wants it at such a call. No connection of
+// before is kept, so that whoever calls next has to know the new one.
+func (p *Pool) renewTrust(kind string) {
+	if p.vault == nil || p.scenario.Trust.ReplacedOn != kind {
+		return
+	}
+	p.renewed.Do(func() {
+		if err := p.vault.replace(); err != nil {
+			p.seen.fault("the pool itself", err.Error())
+		}
+		p.server.SetKeepAlivesEnabled(false)
+	})
 }
 
 // call is a call of the router, understood.

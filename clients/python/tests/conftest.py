@@ -9,9 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from whole import System
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = Path(os.environ.get("BERTHMASTER_TEST_PROGRAMS", ROOT / ".cache" / "python-client"))
+
+
+# Tests of a whole system need one, which test/e2e has.
+collect_ignore = [] if "BERTHMASTER_TEST_ROUTER" in os.environ else ["system"]
 
 
 @contextmanager
@@ -33,3 +38,8 @@ def program(name: str) -> Iterator[str]:
 def fakepool() -> Iterator[str]:
     with program("fakepool") as where:
         yield where
+
+
+@pytest.fixture(scope="session")
+def system() -> System:
+    return System.told()

@@ -25,8 +25,7 @@ async def _play(fakepool: str, scenario: dict[str, Any]) -> None:
     settings = scenario.get("client", {})
     run = Run(fakepool, {"scenario": scenario["name"]})
     async with bm.Pool(run.config(**options(settings))) as pool:
-        player = Player(run, pool, settings)
-        reports = [await player.do(step) for step in scenario["do"]]
+        reports = await Player(run, pool, settings).play(scenario["do"])
         violations = await asyncio.to_thread(run.judge, reports)
     assert violations == []
 

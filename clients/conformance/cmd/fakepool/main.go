@@ -1,11 +1,7 @@
 // Command fakepool offers the conformance scenarios to clients in any language, over HTTP on
-// loopback. Its first line of output is its URL; it ends with its standard input.
-//
-//	GET  /scenarios               the table
-//	POST /runs {"scenario": NAME} begins a run: {"run", "baseURL", "routerToken", "engineKey"}
-//	GET  /runs/RUN/await?word=W   answers once the trace of the run shows W
-//	POST /runs/RUN/verdict        takes {"reports": [...]}, one for each step; ends the run and
-//	                              answers {"violations": [...], "trace": [...]}
+// loopback, with a scripted router and scripted engines. Its first line of output is its URL; it ends with
+// its standard input. Package desk says what can be called there; words to wait for are those of a run's
+// trace, which package fakepool explains.
 package main
 
 import (
@@ -17,6 +13,10 @@ import (
 	"net/http"
 	"os"
 	"time"
+
+	"github.com/berthmaster/berthmaster/clients/conformance"
+	"github.com/berthmaster/berthmaster/clients/conformance/desk"
+	"github.com/berthmaster/berthmaster/clients/conformance/fakepool"
 )
 
 func main() {
@@ -28,18 +28,19 @@ func main() {
 
 // run serves until in ends.
 func run(in io.Reader, out io.Writer) error {
-	desk, err := newDesk()
+	table, err := conformance.Load()
 	if err != nil {
 		return err
 	}
-	defer desk.close()
+	runs := desk.New(table, func(_ context.Context, s conformance.Scenario) (desk.Run, error) { return fakepool.Start(s) })
+	defer runs.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: desk.routes(), ReadHeaderTimeout: time.Minute}
+	server := &http.Server{Handler: runs.Handler(), ReadHeaderTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	fmt.Fprintf(out, "http://%s\n", listener.Addr())

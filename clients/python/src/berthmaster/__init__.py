@@ -41,6 +41,7 @@ from .errors import (
     TokenInvalid,
     Unanswered,
     Unauthenticated,
+    Untrusted,
     outcome_of,
 )
 from .lease import Lease
@@ -56,5 +57,5 @@ __all__ = [
     "LeaseUnknown", "NoBackend", "NoLeader", "NotALease", "NotLeader", "NotSent", "Outcome", "OutcomeError", "Pool",
     "PoolConfig", "PoolFailed", "PoolNotFound", "PoolState", "Problem", "Rejected", "Report", "RequestConflict",
     "Result", "Sample", "SenderUnknown", "Session", "StaleEpoch", "StaleGeneration", "Stream", "SyncPool",
-    "SyncSession", "TokenInvalid", "Unanswered", "Unauthenticated", "VersionSpan", "outcome_of",
+    "SyncSession", "TokenInvalid", "Unanswered", "Unauthenticated", "Untrusted", "VersionSpan", "outcome_of",
 ]

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
+from . import _trace
 from ._calls import Lost
 from ._engine import Each, Post
 from ._keeper import Keeper
@@ -37,6 +38,8 @@ class Turn:
     """Empty: made up, anew for each attempt."""
     route: str
     headers: dict[str, str] = field(default_factory=dict)
+    traceparent: str = ""
+    """The caller's W3C trace context; empty: it has none."""
 
 
 def turn(
@@ -51,6 +54,7 @@ def turn(
     request_id: str = "",
     route: str = "/generate",
     headers: Mapping[str, str] | None = None,
+    traceparent: str = "",
     **body: Any,
 ) -> Turn:
     """Makes a turn of what callers say."""
@@ -66,7 +70,8 @@ def turn(
     members.pop("rid", None)  # the lease decides it
     json.dumps(members)  # what cannot be encoded costs no lease
     count = executions or _prompts(input_ids, text) * int((sampling_params or {}).get("n", body.get("n", 1)))
-    return Turn(members, count, wait, timeout, request_id, route, dict(headers or {}))
+    trace = _trace.of(traceparent, headers or {})
+    return Turn(members, count, wait, timeout, request_id, route, dict(headers or {}), trace)
 
 
 def _prompts(input_ids: Prompt | None, text: str | Sequence[str] | None) -> int:
@@ -86,7 +91,8 @@ class Attempt:
         self._lease = lease
         self._turn = turn
         self._post = Post(
-            office.config, office.engine_trust(lease.backend.url), lease, turn.route, turn.body, turn.headers, wrote=lambda: self._keeper.tell_written(), each=each
+            office.config, lambda: office.engine_trust(lease.backend.url), lease, turn.route, turn.body, turn.headers,
+            wrote=lambda: self._keeper.tell_written(), each=each,
         )
         self._loop = asyncio.get_running_loop()
         self._cut: asyncio.Future[Problem] = self._loop.create_future()

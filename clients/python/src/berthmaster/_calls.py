@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import ssl
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 import httpx
 
-from .config import PoolConfig, trust
-from .errors import BerthmasterError, NoLeader, NotLeader, Problem, Unanswered, problem
+from . import _trace
+from ._trust import Trust, is_untrusted
+from .config import PoolConfig
+from .errors import BerthmasterError, NoLeader, NotLeader, Problem, Unanswered, Untrusted, problem
 
 FIRST_WAIT, LAST_WAIT = 0.1, 5.0
 """Seconds between repetitions of a call whose answer was lost."""
@@ -27,6 +31,10 @@ class Lost(BerthmasterError):
 
 class TimedOut(Lost):
     """The router took too long."""
+
+
+class Stranger(Lost):
+    """Whoever answered at the router's address is not trusted, and was told nothing."""
 
 
 def unanswered(err: BaseException) -> bool:
@@ -43,30 +51,53 @@ async def rest(seconds: float) -> None:
     await asyncio.sleep(seconds * (0.75 + random.random() / 2))
 
 
+class _Line:
+    """The connections that were made on one loop under the same authorities."""
+
+    def __init__(self, verify: ssl.SSLContext | bool) -> None:
+        self.verify = verify
+        self.home = asyncio.get_running_loop()
+        self.calls = 0
+        """How many calls are under way on it."""
+        self.http = httpx.AsyncClient(
+            verify=verify, follow_redirects=False, timeout=None,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=30),
+        )
+
+
 class Router:
-    """The router, as one pool's client sees it. Its calls raise a Problem, a Lost, or an OSError if
-    a credential cannot be read."""
+    """The router, as one pool's client sees it. Its calls raise a Problem, a Lost, or, if a credential
+    or the authorities cannot be read, a ConfigError or an OSError."""
 
     def __init__(self, config: PoolConfig) -> None:
         self._config = config
         self._base = config.base_url.rstrip("/")
-        self._client: httpx.AsyncClient | None = None
-        self._home: asyncio.AbstractEventLoop | None = None
+        self._trust = Trust("ca_file", config.ca_file)
+        self._line: _Line | None = None
 
-    def _http(self) -> httpx.AsyncClient:
-        # A client belongs to the loop on which it was made; after a fork there is another one.
-        home = asyncio.get_running_loop()
-        if self._client is None or self._home is not home:
-            self._client, self._home = httpx.AsyncClient(
-                verify=trust(self._base, self._config.ca_file), follow_redirects=False, timeout=None,
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=30),
-            ), home
-        return self._client
+    @asynccontextmanager
+    async def _connections(self) -> AsyncIterator[httpx.AsyncClient]:
+        """The connections for one call. Those under authorities that were replaced are closed with the
+        last of their calls; after a fork there is another loop, on which none of the old ones is any use."""
+        verify = self._trust.context() if self._base.startswith("https") else False
+        line = self._line
+        if line is None or line.home is not asyncio.get_running_loop() or line.verify is not verify:
+            self._line, before = _Line(verify), line
+            if before is not None and before.home is self._line.home and before.calls == 0:
+                await before.http.aclose()
+            line = self._line
+        line.calls += 1
+        try:
+            yield line.http
+        finally:
+            line.calls -= 1
+            if line is not self._line and line.calls == 0:
+                await line.http.aclose()
 
     async def close(self) -> None:
-        if self._client is not None and self._home is asyncio.get_running_loop():
-            await self._client.aclose()
-        self._client = None
+        line, self._line = self._line, None
+        if line is not None and line.home is asyncio.get_running_loop():
+            await line.http.aclose()
 
     async def once(
         self,
@@ -76,21 +107,25 @@ class Router:
         *,
         patience: float = 0.0,
         sent: Callable[[float], None] | None = None,
+        trace: str = "",
     ) -> dict[str, Any]:
         """Makes a call once. ``patience`` is how long the router may take beyond the usual because it
-        was asked to wait; ``sent`` is told the monotonic time just before."""
-        headers = self._config.router_headers()
-        request = self._http().build_request(method, self._base + path, json=body, headers=headers)
-        if sent is not None:
-            sent(time.monotonic())
+        was asked to wait; ``sent`` is told the monotonic time just before; ``trace`` is the caller's trace
+        context."""
+        headers = {**self._config.router_headers(), **({_trace.HEADER: trace} if trace else {})}
         try:
-            # Not asyncio.wait_for, which before Python 3.12 loses a cancellation that comes with the answer.
-            with anyio.fail_after(self._config.call_timeout + patience):
-                response = await self._http().send(request)
+            async with self._connections() as http:
+                request = http.build_request(method, self._base + path, json=body, headers=headers)
+                if sent is not None:
+                    sent(time.monotonic())
+                # Not asyncio.wait_for, which before Python 3.12 loses a cancellation that comes with the answer.
+                with anyio.fail_after(self._config.call_timeout + patience):
+                    response = await http.send(request)
         except TimeoutError as err:
             raise TimedOut(f"{method} {path}: there was no answer in time") from err
         except httpx.HTTPError as err:
-            raise Lost(f"{method} {path}: {type(err).__name__}: {err}") from err
+            kind = Stranger if is_untrusted(err) else Lost
+            raise kind(f"{method} {path}: {type(err).__name__}: {err}") from err
         return _understand(response)
 
     async def repeat(
@@ -101,6 +136,7 @@ class Router:
         *,
         patience: float = 0.0,
         sent: Callable[[float], None] | None = None,
+        trace: str = "",
     ) -> dict[str, Any]:
         """Makes a call until it is answered, for up to ``retry_for``. It raises Unanswered then."""
         until = time.monotonic() + self._config.retry_for + patience
@@ -109,7 +145,7 @@ class Router:
             last: BerthmasterError
             try:
                 with anyio.fail_after(until - time.monotonic()):
-                    return await self.once(method, path, body, patience=patience, sent=sent)
+                    return await self.once(method, path, body, patience=patience, sent=sent, trace=trace)
             except (Problem, Lost) as err:
                 if not unanswered(err):
                     raise
@@ -121,8 +157,16 @@ class Router:
             if left > 0:
                 await rest(min(wait, left))
             if until <= time.monotonic():
-                raise Unanswered(f"{method} {path}: the router did not answer: {last}") from last
+                raise _gave_up(f"{method} {path}", last) from last
             wait = min(2 * wait, LAST_WAIT)
+
+
+def _gave_up(what: str, last: BerthmasterError) -> Unanswered:
+    if isinstance(last, Stranger):
+        return Untrusted(
+            f"{last}: ca_file does not name the router's authorities; a cluster has them in the ConfigMap berthmaster-ca"
+        )
+    return Unanswered(f"{what}: the router did not answer: {last}")
 
 
 def _understand(response: httpx.Response) -> dict[str, Any]:
@@ -138,4 +182,4 @@ def _understand(response: httpx.Response) -> dict[str, Any]:
     if not isinstance(members, dict):
         raise Lost(f"the answer to {response.request.method} {response.request.url.path} is not whole")
     trace = response.headers.get("Traceresponse", "")
-    return {**members, "traceparent": trace} if trace else members
+    return {**members, _trace.HEADER: trace} if trace else members

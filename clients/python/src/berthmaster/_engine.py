@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 
+from . import _trace
 from ._calls import Lost
 from ._verdict import Verdict, judge
 from .config import PoolConfig
@@ -38,7 +39,8 @@ class Post:
     """What is to be sent, and under which lease."""
 
     config: PoolConfig
-    trust: ssl.SSLContext | bool
+    trust: Callable[[], ssl.SSLContext | bool]
+    """What to verify the engine's certificate with; a ConfigError if there is nothing to do it with."""
     lease: Lease
     route: str
     body: dict[str, Any]
@@ -56,9 +58,10 @@ class Post:
         """Writes the request and reads the reply. It returns what to report, whatever happens, unless
         it is cancelled."""
         try:
+            verify = self.trust()
             headers = {**self.headers, **self.config.engine_headers()}
-            if self.lease.traceparent and not any(n.lower() == "traceparent" for n in headers):
-                headers["traceparent"] = self.lease.traceparent
+            if self.lease.traceparent and not any(n.lower() == _trace.HEADER for n in headers):
+                headers[_trace.HEADER] = self.lease.traceparent
         except (OSError, BerthmasterError) as err:
             return Verdict(Outcome.NOT_SENT, error=err)
         for name in [n for n in headers if n.lower() in ("idempotency-key", "x-idempotency-key")]:
@@ -66,7 +69,7 @@ class Post:
         # No pool, no retries, no proxy, no redirects: nothing between here and the engine may write the
         # request a second time.
         transport = httpx.AsyncHTTPTransport(
-            verify=self.trust, http1=True, http2=False, retries=0, trust_env=False,
+            verify=verify, http1=True, http2=False, retries=0, trust_env=False,
             limits=httpx.Limits(max_connections=1, max_keepalive_connections=0),
         )
         timeout = httpx.Timeout(None, connect=self.config.dial_timeout)

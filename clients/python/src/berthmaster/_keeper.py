@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 import anyio
 
-from ._calls import Lost
 from ._loop import Handle, LoopThread
-from .errors import ExecutionLost, LeaseEnded, LeaseUnknown, Problem, RequestConflict, StaleEpoch
+from .errors import BerthmasterError, ExecutionLost, LeaseEnded, LeaseUnknown, Problem, RequestConflict, StaleEpoch
 from .lease import Lease
 
 
@@ -53,7 +52,7 @@ class Keeper:
             except (LeaseEnded, ExecutionLost, LeaseUnknown, RequestConflict):
                 # What the engine still answers counts nevertheless: nobody else was given this request.
                 return
-            except (Problem, Lost, OSError):
+            except (BerthmasterError, OSError):
                 wait = self._lease.ttl / 12
 
     async def _due(self, wait: float, started: bool) -> bool:

@@ -8,7 +8,8 @@ import weakref
 
 from ._calls import Router
 from ._loop import LoopThread
-from .config import PoolConfig, trust
+from ._trust import Trust
+from .config import PoolConfig
 
 
 class Office:
@@ -18,17 +19,15 @@ class Office:
         self.config = config
         self.router = Router(config)
         self.thread = LoopThread("berthmaster")
-        self._trust: ssl.SSLContext | bool | None = None
+        self._engine_trust = Trust("engine_ca_file", config.engine_ca_file)
         self._departure = _Departure(self.thread, self.router, config.release_grace)
         atexit.register(self._departure)
         # Garbage may be collected on the pool's own thread, which cannot wait for itself.
         weakref.finalize(self, self._departure.leave).atexit = False
 
     def engine_trust(self, url: str) -> ssl.SSLContext | bool:
-        """What to verify an engine's certificate with; built once, since that is slow."""
-        if not self._trust:
-            self._trust = trust(url, self.config.engine_ca_file)
-        return self._trust if url.startswith("https") else False
+        """What to verify an engine's certificate with. Nobody makes it for plain HTTP, since it is slow."""
+        return self._engine_trust.context() if url.startswith("https") else False
 
     def close(self) -> None:
         """Lets releases that are under way come to their end, and waits for it."""

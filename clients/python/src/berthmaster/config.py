@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -30,9 +29,11 @@ class PoolConfig:
     api_key_file: str = ""
     """The file of that key, read again for each request."""
     ca_file: str = ""
-    """The authorities that the router is trusted by; empty: the system's."""
+    """The authorities that the router is trusted by; empty: the system's. The file is read again for
+    each call, since authorities are replaced as well."""
     engine_ca_file: str = ""
-    """The authorities that engines of https URLs are trusted by; empty: the system's."""
+    """The authorities that engines of https URLs are trusted by; empty: the system's. The file is read
+    again for each request."""
 
     epoch: int = 0
     """The pool's epoch as the caller knows it; 0: each session asks when it begins, and stays in
@@ -116,10 +117,3 @@ def _bearer(secret: str, file: str) -> dict[str, str]:
         if not secret:
             raise ConfigError(file, "the file is empty")
     return {"Authorization": f"Bearer {secret}"} if secret else {}
-
-
-def trust(url_or_scheme: str, ca_file: str) -> ssl.SSLContext | bool:
-    """What to verify certificates with; building it is slow, so that nobody does it for plain HTTP."""
-    if url_or_scheme.startswith("https"):
-        return ssl.create_default_context(cafile=ca_file or None)
-    return False

@@ -32,6 +32,11 @@ class Unanswered(BerthmasterError):
     """A call to the router got no answer in the time for which it was repeated."""
 
 
+class Untrusted(Unanswered):
+    """The router, or who answers in its place, shows a certificate that the authorities of ``ca_file`` do
+    not vouch for. In a cluster they are in the ConfigMap berthmaster-ca of the pool's namespace."""
+
+
 class NotALease(BerthmasterError):
     """The router's answer lacks what a lease needs."""
 

@@ -21,10 +21,12 @@ from .errors import BerthmasterError, one_line
 class KubeError(BerthmasterError):
     """The Kubernetes API cannot be reached, or refuses; ``status`` is 0 if it was not reached."""
 
-    def __init__(self, message: str, status: int = 0, reason: str = "") -> None:
+    def __init__(self, message: str, status: int = 0, reason: str = "", owned: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.status = status
         self.reason = reason
+        self.owned = owned
+        """The fields that an apply would have taken from other field managers, each with its owner."""
 
 
 @dataclass(frozen=True)
@@ -124,10 +126,13 @@ class KubeAPI:
     async def get(self, path: str) -> dict[str, Any]:
         return await self._call("GET", path)
 
-    async def apply(self, path: str, body: Mapping[str, Any], manager: str, *, dry_run: str = "") -> dict[str, Any]:
-        """Applies an object on the server under a field manager, which takes the fields over from
-        others. A field that the resource does not have is refused, not dropped."""
-        query = {"fieldManager": manager, "force": "true", "fieldValidation": "Strict"}
+    async def apply(
+        self, path: str, body: Mapping[str, Any], manager: str, *, force: bool = False, dry_run: str = ""
+    ) -> dict[str, Any]:
+        """Applies an object on the server under a field manager. A field that another one owns with
+        another value is refused, unless ``force`` takes it over. A field that the resource does not have
+        is refused, not dropped."""
+        query = {"fieldManager": manager, "force": str(force).lower(), "fieldValidation": "Strict"}
         if dry_run:
             query["dryRun"] = dry_run
         # JSON is YAML, which is what the API takes here.
@@ -148,8 +153,18 @@ class KubeAPI:
         if not response.is_success or not isinstance(members, dict):
             status = members if isinstance(members, dict) else {}
             words = one_line(str(status.get("message") or response.text))
-            raise KubeError(f"{method} {path}: {response.status_code}: {words}", response.status_code, str(status.get("reason", "")))
+            raise KubeError(
+                f"{method} {path}: {response.status_code}: {words}", response.status_code, str(status.get("reason", "")), _owned(status)
+            )
         return members
+
+
+def _owned(status: Mapping[str, Any]) -> tuple[str, ...]:
+    """The conflicts of an apply, as the API server tells them."""
+    causes = (status.get("details") or {}).get("causes") or []
+    return tuple(
+        one_line(f"{cause.get('field')}: {cause.get('message')}") for cause in causes if cause.get("reason") == "FieldManagerConflict"
+    )
 
 
 def _parse(text: str) -> dict[str, Any]:

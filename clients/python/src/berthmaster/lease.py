@@ -6,12 +6,14 @@ import asyncio
 import math
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from ._calls import FIRST_WAIT, Lost, TimedOut, rest, unanswered
+from . import _trace
+from ._calls import FIRST_WAIT, TimedOut, rest, unanswered
 from ._office import Office
-from .errors import Contended, Fenced, Held, NoBackend, NotALease, Problem, Unanswered
+from .errors import BerthmasterError, Contended, Fenced, Held, NoBackend, NotALease, Problem, Unanswered
 from .wire import Backend, Ending, Fate, LeaseRequest, Outcome, PoolState, Report
 
 MAX_POLL = 30.0
@@ -24,7 +26,7 @@ FATE_POLL = 1.0
 class Lease:
     """The right to send one request to one engine. It may be used from any thread and event loop."""
 
-    def __init__(self, office: Office, request_id: str, members: dict[str, Any], sent: float) -> None:
+    def __init__(self, office: Office, request_id: str, members: dict[str, Any], sent: float, trace: str = "") -> None:
         backend = members.get("backend")
         if not isinstance(backend, dict) or not backend.get("url"):
             raise NotALease("the router's answer names no engine")
@@ -41,8 +43,10 @@ class Lease:
         """How long it lives after each renewal."""
         self.token = str(members["token"])
         """Proves it to the router. It is a secret."""
-        self.traceparent = str(members.get("traceparent") or "")
-        """The W3C trace context that the engine is to see; empty: the router does not trace it."""
+        self.traceparent = trace or str(members.get(_trace.HEADER) or "")
+        """The W3C trace context that the engine is to see: the caller's own, else the router's; empty:
+        nobody traces it."""
+        self._trace = trace
         self._office = office
         self._lock = threading.Lock()
         self._start_by = sent + float(members.get("startSeconds", 0))
@@ -80,7 +84,7 @@ class Lease:
         sent: list[float] = []
         body = {"token": self.token, **({"started": True} if started else {})}
         members = await self._office.router.once(
-            "POST", lease_path(self.request_id, "renew"), body, sent=sent.append
+            "POST", lease_path(self.request_id, "renew"), body, sent=sent.append, trace=self._trace
         )
         with self._lock:
             if not started:
@@ -120,7 +124,7 @@ class Lease:
         try:
             members = await self._office.router.repeat(
                 "POST", lease_path(self.request_id, "release"), report.body(self.token),
-                patience=MAX_POLL if ambiguous else 0.0,
+                patience=MAX_POLL if ambiguous else 0.0, trace=self._trace,
             )
         except (Contended, Unanswered) as err:
             # The router has taken note, but there is no room to wait there, or it takes long to find out.
@@ -135,6 +139,8 @@ class Lease:
 async def acquire(office: Office, request: LeaseRequest) -> Lease:
     """Asks for a lease and waits for up to ``request.wait`` where waiting helps. It repeats itself
     while answers are lost. A caller that leaves meanwhile leaves no lease behind."""
+
+    request = replace(request, traceparent=request.traceparent or _trace.current())
 
     def unwanted(lease: Lease) -> None:
         office.thread.start(lease.releasing(Report(Outcome.NOT_SENT)))
@@ -169,9 +175,9 @@ async def _poll(office: Office, request: LeaseRequest, left: float) -> Lease:
     wait_seconds = math.ceil(min(left, MAX_POLL)) if left > 0 else 0
     sent: list[float] = []
     members = await office.router.repeat(
-        "POST", "/leases", request.body(wait_seconds), patience=wait_seconds, sent=sent.append
+        "POST", "/leases", request.body(wait_seconds), patience=wait_seconds, sent=sent.append, trace=request.traceparent
     )
-    return Lease(office, request.request_id, members, sent[-1])
+    return Lease(office, request.request_id, members, sent[-1], request.traceparent)
 
 
 async def _forgo(office: Office, request: LeaseRequest) -> None:
@@ -179,8 +185,8 @@ async def _forgo(office: Office, request: LeaseRequest) -> None:
     lost. If this is lost as well, the lease expires by itself."""
     body = {"outcome": Outcome.NOT_SENT.value, **request.identity()}
     try:
-        await office.router.once("POST", lease_path(request.request_id, "release"), body)
-    except (Problem, Lost, OSError):
+        await office.router.once("POST", lease_path(request.request_id, "release"), body, trace=request.traceparent)
+    except (BerthmasterError, OSError):
         return
 
 

@@ -85,6 +85,7 @@ class Pool:
         publish_timeout: float | None = 600.0,
         take_over: bool = False,
         epoch: int | None = None,
+        force_conflicts: bool = False,
     ) -> AbstractAsyncContextManager[WeightsUpdate]:
         """Fences the named senders, waits until nothing of theirs runs, hands out the engines, and on
         leaving publishes the version and opens the senders again:
@@ -96,7 +97,8 @@ class Pool:
         bound, in seconds, how long the fence and the publishing may take; None: as long as it takes.
         ``take_over`` says that an update of another version that seems to be under way is nobody's any
         more. ``epoch`` is the pool's as this trainer knows it; None: the client's own, 0: the one that the pool
-        has when the update begins. Once the pool's is another, the update is refused."""
+        has when the update begins. Once the pool's is another, the update is refused. Fields that somebody
+        else owns are refused as well, by an OwnerConflict, unless ``force_conflicts`` takes them over."""
         from .kube import KubeConfig
         from .weights import Bounds, PoolName, weights_update
 
@@ -107,5 +109,5 @@ class Pool:
         bounds = Bounds(fence_timeout, publish_timeout)
         return weights_update(
             kube or KubeConfig.find(), name, version, tuple(senders), bounds, take_over, self.live,
-            self.config.epoch if epoch is None else epoch,
+            self.config.epoch if epoch is None else epoch, force_conflicts,
         )

@@ -104,6 +104,7 @@ class Session:
         request_id: str = "",
         route: str = "/generate",
         headers: Mapping[str, str] | None = None,
+        traceparent: str = "",
         **body: Any,
     ) -> Result:
         """Acquires a lease, posts the request to its engine, keeps the lease, and releases it. Other
@@ -112,13 +113,15 @@ class Session:
 
         ``wait`` is how many seconds to wait for a lease that cannot be given yet, ``timeout`` after how
         many a request is cut. ``executions`` is counted from the prompts and ``n`` if it is 0.
+        ``traceparent`` is the caller's W3C trace context, which router and engine are told; empty: the one in
+        ``headers``, or else that of the caller's OpenTelemetry span.
 
         It raises an OutcomeError once a lease had been granted, otherwise a Problem, Unanswered or
         NotALease. After AMBIGUOUS it returns when the router knows the fate. If it is cancelled, the
         request is cut and reported; ``outcome_of`` the CancelledError says then how it ended."""
         options: dict[str, Any] = {
             "text": text, "return_logprob": return_logprob, "wait": wait, "timeout": timeout,
-            "executions": executions, "request_id": request_id, "route": route, "headers": headers, **body,
+            "executions": executions, "request_id": request_id, "route": route, "headers": headers, "traceparent": traceparent, **body,
         }
         return await self._generate(turn(input_ids, sampling_params, **options), None)
 
@@ -165,4 +168,5 @@ class Session:
             executions=asked.executions,
             last_backend=self.last_backend,
             wait=asked.wait,
+            traceparent=asked.traceparent,
         )

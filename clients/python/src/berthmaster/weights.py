@@ -35,6 +35,19 @@ class UpdateError(BerthmasterError):
     """An update that could not begin or end; what was fenced stays so."""
 
 
+class OwnerConflict(UpdateError):
+    """Somebody else owns a field that the update has to set: a manifest, as a rule, which would set it
+    back. Either that manifest lets go of the field, or ``force_conflicts`` takes it over."""
+
+    def __init__(self, fields: tuple[str, ...]) -> None:
+        super().__init__(
+            f"others own what this update has to set: {'; '.join(fields)}. Take these fields out of their manifest, or "
+            "take them over with force_conflicts"
+        )
+        self.fields = fields
+        """Each field and its owner, in the API server's words."""
+
+
 @dataclass(frozen=True)
 class PoolName:
     namespace: str
@@ -73,10 +86,11 @@ async def weights_update(
     take_over: bool,
     live: Callable[[], Awaitable[Mapping[str, Any]]],
     epoch: int = 0,
+    force: bool = False,
 ) -> AsyncIterator[WeightsUpdate]:
     """See Pool.weights_update, which names the pool and knows its live state."""
     async with KubeAPI(kube) as api:
-        update = _Update(api, pool, version, senders, epoch)
+        update = _Update(api, pool, version, senders, epoch, force)
         await update.begin(take_over)
         try:
             await update.fenced(bounds.fence)
@@ -96,12 +110,13 @@ class _Update:
     """The steps of one update, each an apply of everything that its field manager owns by then: what an
     owner does not apply again is removed."""
 
-    def __init__(self, api: KubeAPI, pool: PoolName, version: str, senders: tuple[str, ...], epoch: int) -> None:
+    def __init__(self, api: KubeAPI, pool: PoolName, version: str, senders: tuple[str, ...], epoch: int, force: bool) -> None:
         self._api = api
         self._pool = pool
         self._version = version
         self._senders = senders
         self._epoch = epoch
+        self._force = force
         self._mark = f"{version} {uuid.uuid4()}"
         self._others: dict[str, str] = {}
         """The access of senders that earlier updates fenced or opened, by name."""
@@ -132,7 +147,7 @@ class _Update:
             fence = self._object("Fenced", self._weights, {UNDER_WAY: self._mark})
             fence["metadata"]["resourceVersion"] = seen["metadata"]["resourceVersion"]
             try:
-                self._generation = _generation(await self._api.apply(self._pool.path(), fence, MANAGER))
+                self._generation = _generation(await self._put(fence))
                 return
             except KubeError as err:
                 if err.status != 409:
@@ -159,7 +174,7 @@ class _Update:
         """Tries what will be published, without doing it: a resource without weights refuses."""
         trial = self._object("Fenced", self._new_weights(), {})
         try:
-            await self._api.apply(self._pool.path(), trial, MANAGER, dry_run="All")
+            await self._put(trial, dry_run="All")
         except KubeError as err:
             if err.status in (400, 422):
                 raise UpdateError(f"this pool cannot publish weights: {err}") from err
@@ -192,12 +207,19 @@ class _Update:
         reason = one_line(f"{self._version}: {type(why).__name__}: {why}")
         try:
             await self._apply("Fenced", {UNDER_WAY: self._mark, FAILED: reason})
-        except (KubeError, OSError) as err:
+        except (KubeError, UpdateError, OSError) as err:
             why.__context__ = err
 
     async def _apply(self, access: str, notes: Mapping[str, str]) -> None:
-        done = await self._api.apply(self._pool.path(), self._object(access, self._weights, notes), MANAGER)
-        self._generation = _generation(done)
+        self._generation = _generation(await self._put(self._object(access, self._weights, notes)))
+
+    async def _put(self, whole: Mapping[str, Any], dry_run: str = "") -> dict[str, Any]:
+        try:
+            return await self._api.apply(self._pool.path(), whole, MANAGER, force=self._force, dry_run=dry_run)
+        except KubeError as err:
+            if err.owned:
+                raise OwnerConflict(err.owned) from err
+            raise
 
     async def _until(self, holds: Callable[[Mapping[str, Any]], bool], within: float | None, what: str) -> None:
         """Waits until the status holds, as of a generation not before this update's own write. An API

@@ -87,7 +87,7 @@ class PoolState:
 @dataclass(frozen=True)
 class LeaseRequest:
     """Asks for a lease. The same request id with the same identity gives the same lease; the
-    identity is all but ``last_backend``, ``wait`` and ``token``."""
+    identity is all but ``last_backend``, ``wait``, ``token`` and ``traceparent``."""
 
     request_id: str
     session_id: str
@@ -103,6 +103,8 @@ class LeaseRequest:
     """How many seconds to wait in all for a lease that cannot be given yet."""
     token: str = ""
     """That of an earlier answer to the same request, for a router that has taken over since."""
+    traceparent: str = ""
+    """The caller's W3C trace context; empty: that of its OpenTelemetry span, if it is in one."""
 
     def identity(self) -> dict[str, Any]:
         members: dict[str, Any] = {
