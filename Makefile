@@ -167,8 +167,8 @@ test-envtest: $(control-plane) ## Tests against a real kube-apiserver.
 	go test -race -timeout 20m $(addprefix ./,$(envtest_packages))
 
 .PHONY: test-e2e
-test-e2e: build $(control-plane) ## The user's story on the local system.
-	go test -count=1 -timeout 15m -v ./test/e2e -args -bin "$(CURDIR)/bin"
+test-e2e: build $(control-plane) ## Users' stories, and both clients, on the local system.
+	go test -count=1 -timeout 30m -v ./test/e2e -args -bin "$(CURDIR)/bin"
 
 # The commits that the operator goes back to, and is upgraded from, for the stories about that: one that
 # serves leases as now, and one with another resource definition.

@@ -10,8 +10,10 @@ mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
 
 # Several may ask at once.
-exec 9>"$cache/lock"
-flock 9
+if command -v flock >/dev/null; then
+  exec 9>"$cache/lock"
+  flock 9
+fi
 stamp="$cache/venv/made-of"
 if ! cmp -s "$here/pyproject.toml" "$stamp"; then
   rm -rf "$cache/venv"

@@ -141,6 +141,7 @@ var _ = Describe("callers of two replicas that guard their ports", Ordered, func
 					"text": "hello", "sampling_params": map[string]any{"max_new_tokens": 4},
 				}})
 				Expect(err).NotTo(HaveOccurred())
+				Expect(session.Close(ctx)).To(Succeed())
 				pool.Close()
 			}
 		}
