@@ -150,6 +150,7 @@ func (s *state) endCertainty(now instant) {
 func (s *state) giveUp(l *lease, now instant) {
 	delete(s.uncertain, l)
 	s.changed, s.unsettled = true, true
+	s.fates = true // what contains it may be in status already, by an earlier one
 	if s.config.OnAmbiguous == IsolateBackend {
 		l.fate = FateIsolated
 		if l.at.isolation == notIsolated {

@@ -30,7 +30,7 @@ func (t *Table) LeadUntil(until, now time.Time) {
 	if !until.IsZero() {
 		s.authority.until = cmp.Or(t.at(until), -1) // 0 would mean that it does not end
 	}
-	s.freed = true
+	s.freed, s.fates = true, true // what became known meanwhile may be told again
 }
 
 // Apply takes a fleet over whole, and then what is known of it: nobody who waits is placed before

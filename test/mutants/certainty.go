@@ -57,6 +57,9 @@ func failureFaults() []fault {
 	}
 }
 
+		{"R13 the second that is given up on is told to nobody", "state.go",
+			"\ts.fates = true // what contains",
+			"\t// what contains"},
 // certaintyFaults break 5.3 of the design.
 func certaintyFaults() []fault {
 	return []fault{
