@@ -179,7 +179,7 @@ func (s *state) observe(o *Observation, now instant) {
 	if last.Health != o.Health || last.Reason != o.Reason || last.Version != seen.Version || last.Capacity != b.seen.Capacity {
 		s.changed, s.unsettled, s.freed = true, true, true
 	}
-	b.running.set(b.generates(), now)
+	b.running.set(b.retired || b.generates(), now)
 	b.guess(o.EngineTotal)
 	b.capacity = b.effectiveCapacity()
 	s.refresh(b)

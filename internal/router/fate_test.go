@@ -74,3 +74,18 @@ func TestAFateThatBecameKnownWithoutAuthorityIsToldOnceThereIsAgain(t *testing.T
 		told(t, waiting, router.FateDead)
 	})
 }
+
+// Nobody pauses for us what has left the fleet; whoever waits for its certainty must not wait for ever.
+func TestCertaintyEndsOnAPausedIncarnationThatLeftTheFleetWhateverALateProbeSays(t *testing.T) {
+	p := routertest.New(t, routertest.Backends("a", "b"))
+	r := p.Request("r", "s")
+	r.LastName, r.LastIncarnation = "a", "a/1"
+	p.Release(p.Grant(r), router.Ambiguous)
+	p.SetMember("a", func(m *router.Member) { m.Engine = router.EnginePaused })
+	p.Change(func(f *router.Fleet) { f.Members = f.Members[1:] })
+	p.Observe("a/1", router.SuspectedPaused) // a probe that was under way
+	p.Pass(p.Fleet.Config.Certainty)
+	if p.Snapshot().Failure == nil {
+		t.Error("its time is over and nothing was decided")
+	}
+}
