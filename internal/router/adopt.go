@@ -4,10 +4,12 @@ package router
 // merged: where the router knows another lease of that id, the token's is an orphan at the
 // incarnation where it ran.
 func (s *state) adopt(c *Claim, now instant) (*lease, error) {
-	if c.Epoch < s.epoch {
+	switch {
+	case c.Epoch < s.epoch:
 		return nil, s.staleEpoch(c.Epoch)
-	}
-	if c.Term == s.term || c.Epoch > s.epoch {
+	case c.Epoch > s.epoch:
+		return nil, refuse(ReasonNoLeader, "", "this router has not read the pool's epoch yet")
+	case c.Term == s.term:
 		return nil, refuse(ReasonLeaseUnknown, "", "no such lease: it ended more than the retention time ago")
 	}
 	known := s.leases[c.Request]

@@ -222,7 +222,7 @@ func TestTokensOfOtherPoolsEpochsAndTermsAreRefused(t *testing.T) {
 		"a later term":               {func(c *router.Claim) { c.Term = 9 }, router.ErrNoLeader},
 		"this term, never granted":   {func(c *router.Claim) { c.RID, c.Request, c.Term = "x", "x", 2 }, router.ErrLeaseUnknown},
 		"an earlier term and epoch":  {func(c *router.Claim) { c.Epoch = 0 }, router.ErrStaleEpoch},
-		"a later epoch than we know": {func(c *router.Claim) { c.Epoch = 7 }, router.ErrLeaseUnknown},
+		"a later epoch than we know": {func(c *router.Claim) { c.Epoch = 7 }, router.ErrNoLeader},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := routertest.New(t, routertest.Backends("a"))
