@@ -108,11 +108,17 @@ func (s *state) applyMembers(list []Member, now instant) {
 
 func (s *state) applyMember(m Member, now instant) {
 	b := s.backends[m.Incarnation]
-	if b == nil {
+	switch {
+	case b == nil:
 		b = newBackend(m, now)
 		b.settling.unknown = m.Load == LoadUnknown
 		b.settling.windowsEnd = s.earlierWindows
 		s.backends[m.Incarnation] = b
+		s.awaitWindows(b, now)
+	case b.retired:
+		b.settling.unknown = b.settling.unknown || m.Load == LoadUnknown
+		s.awaitWindows(b, now)
+		b.unsee()
 	}
 	if m.Engine != b.Engine {
 		b.disturb()
@@ -123,6 +129,16 @@ func (s *state) applyMember(m Member, now instant) {
 	b.running.set(b.generates(), now)
 	b.capacity = b.effectiveCapacity()
 	s.refresh(b)
+}
+
+// awaitWindows has the proof about an incarnation that joins with unknown load begin anew, once those
+// have written who got a lease there a moment ago: not only earlier terms grant, other pools do too.
+// Theirs is taken to be no longer than ours.
+func (s *state) awaitWindows(b *backend, now instant) {
+	if b.settling.unknown {
+		b.settling.windowsEnd = max(b.settling.windowsEnd, now.add(s.config.StartWindow))
+		b.disturb()
+	}
 }
 
 // raiseEpoch ends every lease and session of earlier epochs: what may still run is an orphan,

@@ -168,6 +168,13 @@ func (b *backend) drained() bool {
 		(b.Drain != DrainKeep || b.sessions == 0) && (b.Drain != DrainPinned || b.pinned == 0)
 }
 
+// unsee forgets what was seen of an incarnation that comes back to the fleet: nobody has looked at it
+// meanwhile, so that its health and its version are to be read anew (R9).
+func (b *backend) unsee() {
+	b.outage = b.seen.Seq
+	b.seen = Observation{Incarnation: b.Incarnation, Seq: b.seen.Seq, Capacity: b.seen.Capacity}
+}
+
 // reload notes the version that the engine reports; a new one changed the weights under
 // every lease there (R9).
 func (b *backend) reload(v Version) {

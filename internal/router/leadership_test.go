@@ -71,8 +71,8 @@ func TestNothingIsProvenWithoutATerm(t *testing.T) {
 	if chores := fresh.Chores(p.Now()); len(chores) > 0 {
 		t.Errorf("chores %+v before there is a term", chores)
 	}
-	fresh.Lead(2, router.Takeover{Windows: time.Second}, p.Now())
-	if chores := fresh.Chores(p.Now().Add(2 * time.Second)); len(chores) != 1 || !chores[0].ReadLoads {
+	fresh.Lead(2, router.Takeover{Windows: 30 * time.Second}, p.Now())
+	if chores := fresh.Chores(p.Now().Add(31 * time.Second)); len(chores) != 1 || !chores[0].ReadLoads {
 		t.Errorf("chores %+v, want the load read once it leads", chores)
 	}
 }

@@ -18,7 +18,16 @@ type engine struct {
 	// seen is what the table has been told of the engine since it met it.
 	seen Observation
 	met  *backend
+	// fleet says whether it was in the fleet that was applied last.
+	fleet membership
 }
+
+type membership uint8
+
+const (
+	inFleet membership = iota
+	outOfFleet
+)
 
 type engineState uint8
 

@@ -104,11 +104,20 @@ func (w *world) apply() {
 	w.meet()
 }
 
-// meet notes which incarnations the table knows anew: it remembers nothing of their health.
+// meet notes which incarnations the table knows anew, and which have come back to the fleet: it
+// remembers nothing of the health of either.
 func (w *world) meet() {
 	for inc, e := range w.engines {
-		if b := w.tab.state.backends[inc]; b != e.met {
+		b := w.tab.state.backends[inc]
+		switch {
+		case b != e.met:
 			e.met, e.seen = b, Observation{}
+		case e.fleet == outOfFleet && w.member(inc) != nil:
+			e.seen = Observation{Seq: e.seen.Seq, Capacity: e.seen.Capacity}
+		}
+		e.fleet = inFleet
+		if w.member(inc) == nil {
+			e.fleet = outOfFleet
 		}
 	}
 }

@@ -24,6 +24,12 @@ func authorityFaults() []fault {
 		{"R11 start windows of earlier terms are ignored", "apply.go",
 			"\t\tb.settling.windowsEnd = s.earlierWindows\n",
 			""},
+		{"R11 start windows of another pool are ignored", "apply.go",
+			"\t\ts.backends[m.Incarnation] = b\n\t\ts.awaitWindows(b, now)\n",
+			"\t\ts.backends[m.Incarnation] = b\n"},
+		{"R11 what another pool left on an engine that comes back is none", "apply.go",
+			" = b.settling.unknown || m.Load == LoadUnknown",
+			" = b.settling.unknown || s.term == 0"},
 		{"R11 a fleet before the term ignores earlier windows", "adopt.go",
 			"\t\tb.settling.windowsEnd = max(b.settling.windowsEnd, s.earlierWindows)\n",
 			"\t\tb.settling.windowsEnd += 0\n"},
@@ -48,6 +54,9 @@ func failureFaults() []fault {
 		{"R13 a failure is answered before it is in status", "adopt.go",
 			"s.failure == nil || s.failure.recorded }",
 			"s.failure == nil || s.failure.lease != nil || s.failure.recorded }"},
+		{"R13 the second that is given up on is told to nobody", "state.go",
+			"\ts.fates = true // what contains",
+			"\t// what contains"},
 		{"R13 a failed pool grants", "acquire.go",
 			"\tif s.failure != nil {\n\t\treturn refuse",
 			"\tif s.failure != nil && s.failure.recorded {\n\t\treturn refuse"},
@@ -57,9 +66,6 @@ func failureFaults() []fault {
 	}
 }
 
-		{"R13 the second that is given up on is told to nobody", "state.go",
-			"\ts.fates = true // what contains",
-			"\t// what contains"},
 // certaintyFaults break 5.3 of the design.
 func certaintyFaults() []fault {
 	return []fault{

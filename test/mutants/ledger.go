@@ -40,8 +40,8 @@ func atMostOnceFaults() []fault {
 func ledgerFaults() []fault {
 	return []fault{
 		{"R5 a count is inherited under the same name", "apply.go",
-			"\t\ts.backends[m.Incarnation] = b\n\t}\n\tif m.Engine",
-			"\t\tfor _, o := range s.backends {\n\t\t\tif o.Name == m.Name {\n\t\t\t\tb.outstanding = o.outstanding\n\t\t\t}\n\t\t}\n\t\ts.backends[m.Incarnation] = b\n\t}\n\tif m.Engine"},
+			"\t\ts.backends[m.Incarnation] = b\n",
+			"\t\tfor _, o := range s.backends {\n\t\t\tif o.Name == m.Name {\n\t\t\t\tb.outstanding = o.outstanding\n\t\t\t}\n\t\t}\n\t\ts.backends[m.Incarnation] = b\n"},
 		{"R5 a lost execution is uncounted when it is lost", "state.go",
 			"\t\ts.hold(l, phaseLost, now)",
 			"\t\tl.fate = FateDead\n\t\ts.drop(l, now)"},
