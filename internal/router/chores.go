@@ -42,25 +42,18 @@ type chore struct {
 
 func (s *state) choreFor(b *backend, now instant) chore {
 	c := chore{at: b, stamp: b.settling.stamp, aborts: b.abortsDue(s.mayGrant(now))}
-	if len(c.aborts) == 0 && b.Drain == DrainAbort && now >= b.settling.nextAbort {
-		for l := range b.active.all {
-			if len(c.aborts) < abortBatch {
-				c.aborts = append(c.aborts, l.rid)
-			}
-		}
-		b.repeatAborts()
-		b.settling.nextAbort = now.add(abortEvery)
-	}
 	c.reads = len(c.aborts) == 0 && b.provable(now)
-	if c.reads && now >= b.settling.nextAbort {
+	if len(c.aborts) == 0 && (c.reads || b.Drain == DrainAbort) && now >= b.settling.nextAbort {
 		b.repeatAborts()
 		b.settling.nextAbort = now.add(abortEvery)
 	}
 	return c
 }
 
-// abortsDue lists held executions whose abort the engine has not yet answered. A router whose
-// leadership has run out leaves alone what was not renewed: it may be renewed with another.
+// abortsDue lists executions whose abort the engine has not yet answered: held ones, and under an
+// aborting drain those of clients too. A router whose leadership has run out leaves alone what was
+// not renewed, since it may be renewed with another, and what a drain is to end, since whoever leads
+// may have ended the drain.
 func (b *backend) abortsDue(leads bool) []RID {
 	var out []RID
 	for l := range b.held.all {
@@ -68,14 +61,24 @@ func (b *backend) abortsDue(leads bool) []RID {
 			out = append(out, l.rid)
 		}
 	}
+	if !leads || b.Drain != DrainAbort {
+		return out
+	}
+	for l := range b.active.all {
+		if l.abort == abortDue && len(out) < abortBatch {
+			out = append(out, l.rid)
+		}
+	}
 	return out
 }
 
-// repeatAborts makes the aborts of what is still held due once more, without taking back the
+// repeatAborts makes the aborts of what is still there due once more, without taking back the
 // proof under way: an abort starts nothing.
 func (b *backend) repeatAborts() {
-	for l := range b.held.all {
-		l.abort = abortDue
+	for _, leases := range []*list[lease]{&b.active, &b.held} {
+		for l := range leases.all {
+			l.abort = abortDue
+		}
 	}
 }
 
@@ -95,9 +98,11 @@ func (s *state) abortAnswered(inc Incarnation, rids []RID) {
 	for _, r := range rids {
 		answered[r] = struct{}{}
 	}
-	for l := range b.held.all {
-		if _, ok := answered[l.rid]; ok {
-			l.abort = abortAnswered
+	for _, leases := range []*list[lease]{&b.active, &b.held} {
+		for l := range leases.all {
+			if _, ok := answered[l.rid]; ok {
+				l.abort = abortAnswered
+			}
 		}
 	}
 }

@@ -48,7 +48,8 @@ const (
 	handedAgain
 )
 
-// abortion is how far the abort of a held execution has come.
+// abortion is how far the abort of an execution has come: of one that is held, or that an aborting
+// drain ends.
 type abortion uint8
 
 const (
