@@ -187,8 +187,8 @@ func (c *Candidate) abdicate(now time.Time) (reign int64) {
 	return c.reign
 }
 
-// seen takes note of who the lock names. Another holder ends what is left of our reign: it could
-// only take over after our authority had run out.
+// seen takes note of who the lock names. Another holder, or none, ends what is left of our reign. By
+// the election's rules that has run out by then, but a person may have edited or deleted the lock.
 func (c *Candidate) seen(holder string) {
 	switch changed := c.name(holder); {
 	case !changed || holder == c.Identity():
@@ -197,6 +197,16 @@ func (c *Candidate) seen(holder string) {
 	default:
 		c.config.Log.Info("election: another is named", "leader", holder)
 	}
+	if now := c.config.Clock(); holder != c.Identity() && c.holds(now) {
+		c.config.Log.Warn("election: the lock was taken from this replica", "reign", c.abdicate(now))
+	}
+}
+
+// holds reports whether this replica has authority then.
+func (c *Candidate) holds(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return now.Before(c.until)
 }
 
 // name is seen without a word; it reports whether the holder is another than before.
