@@ -75,6 +75,9 @@ type Prober struct {
 type pool struct {
 	mu      sync.Mutex
 	targets map[string]*target // guarded by mu; by incarnation; nil once forgotten
+	// ended is the latest Seq of all targets that have ended: one that comes back goes on behind it.
+	// Guarded by mu.
+	ended uint64
 }
 
 // New returns a prober that reports to sink. The caller owns it and must Close it.
@@ -116,20 +119,20 @@ func (p *Prober) Set(poolUID string, targets []Target) {
 	}
 	for incarnation, old := range po.targets {
 		if _, stays := wanted[incarnation]; !stays {
-			old.end()
+			last, _ := old.end()
+			po.ended = max(po.ended, last)
 			delete(po.targets, incarnation)
 		}
 	}
 	for incarnation, spec := range wanted {
-		po.targets[incarnation] = p.place(poolUID, po.targets[incarnation], spec)
+		po.targets[incarnation] = p.place(poolUID, po.targets[incarnation], spec, po.ended)
 	}
 }
 
 // place returns the target for spec: old with new settings, or a new one in its stead. A
-// replacement goes on with the numbers of what it replaces.
-func (p *Prober) place(poolUID string, old *target, spec Target) *target {
+// replacement goes on with the numbers of what it replaces, a new one behind seq.
+func (p *Prober) place(poolUID string, old *target, spec Target, seq uint64) *target {
 	fresh := newState()
-	var seq uint64
 	if old != nil {
 		if old.client.BaseURL() == spec.URL {
 			old.update(spec, time.Now())
@@ -179,7 +182,7 @@ func (p *Prober) tell(key Key, k kind) error {
 }
 
 // Latest returns what is known of a pool's targets, by incarnation. It includes targets that
-// have not been probed yet, whose Seq is 0.
+// have not been probed yet, which are Unknown.
 func (p *Prober) Latest(poolUID string) map[string]Observation {
 	p.mu.Lock()
 	po := p.pools[poolUID]

@@ -216,3 +216,23 @@ func TestAnotherHintHasTheEngineProbedAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// The router takes no observation that is not later than the last it was given of an incarnation, and
+// it may remember one that leaves the set and comes back.
+func TestATargetThatComesBackGoesOnWithLaterNumbers(t *testing.T) {
+	inBubble(t, func(t *testing.T, w world) {
+		w.net.set("a:30000", generating("v"))
+		w.Set("p", []Target{aTarget(t, "a")})
+		pass(20 * time.Second)
+		before := w.Latest("p")["a"].Seq
+		w.Set("p", nil)
+		w.Set("p", []Target{aTarget(t, "a")})
+		if got := w.Latest("p")["a"]; got.Verdict != Unknown || got.VersionConfirmed {
+			t.Errorf("it is back with what it knew: %+v", got)
+		}
+		pass(2 * time.Second)
+		if got := w.Latest("p")["a"].Seq; got <= before {
+			t.Errorf("seq %d after %d", got, before)
+		}
+	})
+}
