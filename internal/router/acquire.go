@@ -199,10 +199,11 @@ func (s *state) enter(l *lease, b *backend, now instant) {
 }
 
 // extend opens the TTL anew, and the start window unless the client has begun. The client counts
-// its window from sending, which is earlier than now: ours ends no sooner than its.
+// its window from sending, which is earlier than now: ours ends no sooner than its. A window that was
+// shortened meanwhile ends with the longer one: the answer that says so may be lost.
 func (s *state) extend(l *lease, now instant) {
 	if l.begun == NotStarted {
-		l.windowEnd = now.add(s.config.StartWindow)
+		l.windowEnd = max(l.windowEnd, now.add(s.config.StartWindow))
 	}
 	l.expires = now.add(s.config.TTL)
 	s.deadlines.set(l)

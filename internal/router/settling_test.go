@@ -299,3 +299,24 @@ func TestChoresAreBoundedAndPaced(t *testing.T) {
 		t.Errorf("the second chore has %d aborts, want the other 36", len(list[0].Abort))
 	}
 }
+
+// The answer that would have told the client of a shorter window may have been lost.
+func TestAStartWindowOnceGivenIsNotTakenBack(t *testing.T) {
+	const given = 100 * time.Second
+	p := routertest.New(t, routertest.Backends("a", "b"), routertest.With(func(c *router.Config) {
+		c.StartWindow, c.TTL, c.Certainty = given, given, 0
+	}))
+	g := p.Acquire("r", "s")
+	p.Change(func(f *router.Fleet) { f.Config.StartWindow, f.Config.TTL = time.Second, time.Second })
+	p.Renew(g, router.NotStarted)
+	p.Pass(time.Second)
+	p.SetMember(g.Claim.Backend, func(m *router.Member) { m.Drain = router.DrainMove })
+	p.Settle(given - 3*time.Second)
+	if r := p.Refuse(p.Request("r", "s"), router.ErrExecutionLost); r.Fate != router.FatePending {
+		t.Errorf("its client may still write it, and its fate is %s", r.Fate)
+	}
+	p.Settle(5 * time.Second)
+	if r := p.Refuse(p.Request("r", "s"), router.ErrExecutionLost); r.Fate != router.FateDead {
+		t.Errorf("once the window has closed its fate is %s", r.Fate)
+	}
+}
