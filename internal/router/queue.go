@@ -113,6 +113,9 @@ func (s *state) answerTwins(now instant) {
 	for len(s.queue.recorded) > 0 {
 		id := s.queue.recorded[0]
 		s.queue.recorded = s.queue.recorded[1:]
+		if s.queue.ids[id] == 0 {
+			continue // the one that it was granted to was the only one
+		}
 		for _, l := range s.queue.lanes {
 			for w := range l.all {
 				if w.req.ID == id {
@@ -133,31 +136,21 @@ func (s *state) dispatch(now instant) {
 	if s.queue.n == 0 {
 		return
 	}
-	blocked := map[lane]struct{}{}
+	blocked, turns := map[lane]struct{}{}, s.queue.turns()
 	for {
 		s.answerTwins(now)
-		w := s.oldest(blocked)
+		w := turns.oldest(&s.queue, blocked)
 		switch {
 		case w == nil:
 			return
 		case w.lane != s.laneOf(&w.req):
 			s.queue.remove(w) // its session found or lost its home since it came, or the unseen was seen
 			s.enqueue(w)
+			turns.moved(w)
 		case !s.serve(w, now):
 			blocked[w.lane] = struct{}{}
 		}
 	}
-}
-
-// oldest is the first waiter of the lanes that are not blocked.
-func (s *state) oldest(blocked map[lane]struct{}) *waiter {
-	var first *waiter
-	for k, l := range s.queue.lanes {
-		if _, skip := blocked[k]; !skip && (first == nil || l.first.ticket < first.ticket) {
-			first = l.first
-		}
-	}
-	return first
 }
 
 // serve answers w with a lease or for good, or leaves it waiting.

@@ -166,15 +166,15 @@ func TestStartWindowsOfEarlierTermsAreWaitedFor(t *testing.T) {
 	for name, leadFirst := range map[string]bool{"a term before the first fleet": true, "a fleet before the term": false} {
 		t.Run(name, func(t *testing.T) {
 			p := routertest.New(t, routertest.Backends("a"))
-			p.TakeOver(30 * time.Second)
+			p.TakeOver(50 * time.Second)
 			if !leadFirst {
 				p.Table = router.NewTable("pool", nil, p.Now())
 				p.Change(func(*router.Fleet) {})
-				p.Table.Lead(3, router.Takeover{Windows: 30 * time.Second}, p.Now())
+				p.Table.Lead(3, router.Takeover{Windows: 50 * time.Second}, p.Now())
 				p.HealAll()
 			}
 			p.SetMember("a", func(m *router.Member) { m.Drain = router.DrainMove })
-			p.Settle(29 * time.Second)
+			p.Settle(49 * time.Second)
 			if p.Backend("a/1").Drained {
 				t.Fatal("called drained while a client of the earlier term may still write")
 			}
@@ -193,11 +193,11 @@ func TestATokenOfAnIncarnationThatLeftKeepsItsStartWindows(t *testing.T) {
 	g := p.Grant(r)
 	left := p.Fleet.Members
 	p.Fleet.Members = p.Fleet.Members[1:]
-	p.TakeOver(30 * time.Second)
+	p.TakeOver(50 * time.Second)
 	p.Release(g, router.Succeeded)
 	p.Change(func(f *router.Fleet) { f.Members = left })
 	p.SetMember("a", func(m *router.Member) { m.Drain = router.DrainMove })
-	p.Settle(20 * time.Second)
+	p.Settle(40 * time.Second)
 	if p.Backend("a/1").Drained {
 		t.Error("other clients of the earlier term may still write, and it is called drained")
 	}

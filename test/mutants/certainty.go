@@ -126,9 +126,12 @@ func certaintyFaults() []fault {
 // queueFaults break the promises about waiting.
 func queueFaults() []fault {
 	return []fault{
-		{"waiting the youngest is served first", "queue.go",
-			"l.first.ticket < first.ticket",
-			"l.first.ticket > first.ticket"},
+		{"waiting the youngest is served first", "turns.go",
+			"return t[i].ticket < t[j].ticket",
+			"return t[i].ticket > t[j].ticket"},
+		{"waiting a lane that was found empty is forgotten", "turns.go",
+			"\theap.Push(t, turn{w.lane, w.ticket})",
+			"\t_ = heap.Push"},
 		{"waiting newcomers overtake", "acquire.go",
 			"\tif s.queue.n == 0 || s.queue.lanes",
 			"\tif s.queue.n >= 0 || s.queue.lanes"},
