@@ -97,7 +97,7 @@ func (s *state) applyMembers(list []Member, now instant) {
 	for inc, b := range s.backends {
 		if _, ok := listed[inc]; !ok && !b.retired {
 			b.retired = true
-			b.running.set(true, now) // nobody pauses it for us any more: certainty must end
+			b.keepTime(now)
 			s.refresh(b)
 			s.forgetIfRetired(b)
 		}
@@ -126,7 +126,7 @@ func (s *state) applyMember(m Member, now instant) {
 	m.Load = b.Load
 	b.Member, b.retired = m, false
 	b.reload(b.version())
-	b.running.set(b.generates(), now)
+	b.keepTime(now)
 	b.capacity = b.effectiveCapacity()
 	s.refresh(b)
 }
@@ -195,7 +195,7 @@ func (s *state) observe(o *Observation, now instant) {
 	if last.Health != o.Health || last.Reason != o.Reason || last.Version != seen.Version || last.Capacity != b.seen.Capacity {
 		s.changed, s.unsettled, s.freed = true, true, true
 	}
-	b.running.set(b.retired || b.generates(), now)
+	b.keepTime(now)
 	b.guess(o.EngineTotal)
 	b.capacity = b.effectiveCapacity()
 	s.refresh(b)

@@ -161,6 +161,10 @@ func (b *backend) generates() bool {
 	return b.Engine == EngineRunning && b.seen.Health != SuspectedPaused
 }
 
+// keepTime lets the clock of certainty run while the engine does. Nobody pauses for us what has left
+// the fleet: there certainty must end.
+func (b *backend) keepTime(now instant) { b.running.set(b.retired || b.generates(), now) }
+
 // drained: nothing counted, no unknown load; with Keep, nobody at home either, since those
 // at home come back for their next turn.
 func (b *backend) drained() bool {

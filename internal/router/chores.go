@@ -55,17 +55,18 @@ func (s *state) choreFor(b *backend, now instant) chore {
 // not renewed, since it may be renewed with another, and what a drain is to end, since whoever leads
 // may have ended the drain.
 func (b *backend) abortsDue(leads bool) []RID {
+	due := dueIn(&b.held, abortBatch, leads)
+	if leads && b.Drain == DrainAbort {
+		due = append(due, dueIn(&b.active, abortBatch-len(due), leads)...)
+	}
+	return due
+}
+
+// dueIn lists the aborts of a list that are due, up to so many.
+func dueIn(leases *list[lease], most int, leads bool) []RID {
 	var out []RID
-	for l := range b.held.all {
-		if l.abort == abortDue && len(out) < abortBatch && (leads || l.phase != phaseLost) {
-			out = append(out, l.rid)
-		}
-	}
-	if !leads || b.Drain != DrainAbort {
-		return out
-	}
-	for l := range b.active.all {
-		if l.abort == abortDue && len(out) < abortBatch {
+	for l := range leases.all {
+		if len(out) < most && l.abort == abortDue && (leads || l.phase != phaseLost) {
 			out = append(out, l.rid)
 		}
 	}
