@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -66,17 +67,20 @@ func logChanges(l *slog.Logger, changes []change) {
 func partOf(pool *v1alpha1.InferencePool, part *corev1.ObjectReference) *corev1.ObjectReference {
 	reference := *part
 	reference.Namespace = pool.Namespace
-	if reference.FieldPath != "" {
+	if reference.Kind == "" {
 		reference.APIVersion, reference.Kind = v1alpha1.GroupVersion.String(), v1alpha1.InferencePoolKind
 		reference.Name, reference.UID = pool.Name, pool.UID
 	}
 	return &reference
 }
 
-// backendPart refers to the pod or the endpoint that a status entry is about.
+// backendPart refers to the pod, and the life of its container, or the endpoint that a status entry is about.
 func backendPart(entry *v1alpha1.BackendStatus) *corev1.ObjectReference {
 	if uid, isPod := podOf(router.Incarnation(entry.Incarnation)); isPod {
-		return &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Name: entry.Name, UID: uid}
+		_, container, _ := strings.Cut(entry.Incarnation, "/")
+		return &corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Pod", Name: entry.Name, UID: uid, FieldPath: "status.containerStatuses{" + container + "}",
+		}
 	}
 	return &corev1.ObjectReference{FieldPath: "status.backends{" + entry.Name + "}"}
 }

@@ -80,8 +80,14 @@ func TestEventsOfTwoBackendsAreNotOneThatHappenedTwice(t *testing.T) {
 	pool := &v1alpha1.InferencePool{}
 	pool.Name, pool.Namespace, pool.UID = "policy", "rl", "pool"
 	pod := partOf(pool, backendPart(&v1alpha1.BackendStatus{Name: "a", Incarnation: "uid/c"}))
-	if want := (&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "rl", Name: "a", UID: "uid"}); cmp.Diff(want, pod) != "" {
+	want := &corev1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod", Namespace: "rl", Name: "a", UID: "uid", FieldPath: "status.containerStatuses{c}",
+	}
+	if cmp.Diff(want, pod) != "" {
 		t.Errorf("a pod's event is related to %v, want %v", pod, want)
+	}
+	if again := partOf(pool, backendPart(&v1alpha1.BackendStatus{Name: "a", Incarnation: "uid/d"})); *again == *want {
+		t.Errorf("the events of two lives of one pod are both related to %v", pod)
 	}
 	one := partOf(pool, backendPart(&v1alpha1.BackendStatus{Name: "a", Incarnation: "endpoint:a/1"}))
 	other := partOf(pool, backendPart(&v1alpha1.BackendStatus{Name: "b", Incarnation: "endpoint:b/2"}))

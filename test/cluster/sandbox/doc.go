@@ -6,6 +6,7 @@
 // When that process ends, or is killed, the kernel ends everything else; only empty control groups
 // and the folder of logs stay, and the groups are removed by whoever waited.
 //
+//	sandbox check                   say what this machine lacks for a cluster, and fail if it does
 //	sandbox up [-- COMMAND ...]     bring a cluster up; run COMMAND in it, or wait for the end
 //	sandbox await                   wait until the cluster is up
 //	sandbox down                    end it

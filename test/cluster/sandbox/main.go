@@ -17,7 +17,7 @@ func main() {
 	os.Exit(code)
 }
 
-var errUsage = errors.New("usage: sandbox [-bin DIR] [-state DIR] up|await|down|exec|load|stop|start|cut|mend [ARGUMENT ...]")
+var errUsage = errors.New("usage: sandbox [-bin DIR] [-state DIR] check|up|await|down|exec|load|stop|start|cut|mend [ARGUMENT ...]")
 
 // run is the program from its arguments to its status.
 func run(arguments []string) (int, error) {
@@ -71,7 +71,12 @@ func runRole(role string, arguments []string) (code int, known bool, err error) 
 // act does what a person, or a test, asks for.
 func act(l layout, verb string, arguments []string) (int, error) {
 	switch verb {
+	case "check":
+		return 0, thisMachine().lacks()
 	case "up":
+		if err := thisMachine().lacks(); err != nil {
+			return 1, err
+		}
 		return up(l, afterDashes(arguments))
 	case "await":
 		return 0, awaitUp(l)

@@ -115,7 +115,6 @@ func losesEngines(h *house) {
 		s.mend(ctx, "n2")
 		s.untilAllServe(ctx, engines)
 		s.tells(ctx, "BackendUnhealthy", s.disturbed...)
-		s.tells(ctx, "BackendServing", s.disturbed...)
 		s.goesOn(ctx, 40)
 	})
 }

@@ -32,6 +32,8 @@ func lastSeen(event *eventsv1.Event) time.Time {
 }
 
 // tells waits until an event of this story has a reason, for each of what it is about: a word of its note.
+// A recorder writes that something happened a second time, and only half an hour later that it did a third
+// time: no story asks for that.
 func (s *scene) tells(ctx context.Context, reason string, about ...string) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) error {

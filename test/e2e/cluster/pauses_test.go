@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -16,8 +17,11 @@ import (
 func pauses(h *house) {
 	h.tell("has the engines pause and go on, and no kubelet restarts one or calls it unready", func(ctx context.Context, s *scene) {
 		before := s.enginePods(ctx)
+		s.tellsHealth(ctx, before["sglang-0"].Status.PodIP, http.StatusOK)
 		s.setMode(ctx, "PausedRetract")
 		Eventually(ctx, s.pausedIs(true)).Should(Succeed())
+		s.tellsHealth(ctx, before["sglang-0"].Status.PodIP, http.StatusServiceUnavailable)
+		// Three times as long as the probes of testdata/pool would take to restart one.
 		Consistently(ctx, func() error {
 			for name, pod := range s.enginePods(ctx) {
 				if !ready(pod) || pod.Status.ContainerStatuses[0].RestartCount != before[name].Status.ContainerStatuses[0].RestartCount {
@@ -25,7 +29,7 @@ func pauses(h *house) {
 				}
 			}
 			return nil
-		}).WithTimeout(40 * time.Second).WithPolling(time.Second).Should(Succeed())
+		}).WithTimeout(15 * time.Second).WithPolling(time.Second).Should(Succeed())
 		s.setMode(ctx, "Running")
 		Eventually(ctx, s.pausedIs(false)).Should(Succeed())
 		s.untilAllServe(ctx, engines)
@@ -34,6 +38,17 @@ func pauses(h *house) {
 		s.goesOn(ctx, 40)
 		Expect(s.player.Counts("").Again).To(BeZero(), "turns had to be made again")
 	})
+}
+
+// tellsHealth asks an engine what a probe of /health would be told.
+func (s *scene) tellsHealth(ctx context.Context, address string, status int) {
+	GinkgoHelper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:30000/health", address), nil)
+	Expect(err).NotTo(HaveOccurred())
+	reply, err := http.DefaultClient.Do(req)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(reply.Body.Close()).To(Succeed())
+	Expect(reply.StatusCode).To(Equal(status))
 }
 
 // setMode asks for a mode of the engines.

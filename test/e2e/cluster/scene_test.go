@@ -52,6 +52,8 @@ func (h *house) tell(what string, happens func(ctx context.Context, s *scene)) {
 func (h *house) begin(ctx SpecContext) *scene {
 	GinkgoHelper()
 	h.untilAllServe(ctx, engines)
+	// What the story before has taken away may still be going.
+	Eventually(ctx, h.enginePods).Should(HaveLen(engines))
 	h.stories++
 	s := &scene{
 		house: h, began: time.Now(), prefix: fmt.Sprintf("run%d-story%d-", h.began.UnixMilli(), h.stories),
