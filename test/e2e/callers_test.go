@@ -20,6 +20,13 @@ import (
 	"github.com/berthmaster/berthmaster/test/story"
 )
 
+const (
+	// audience is that of tokens which were made for the manager and open nothing else.
+	audience = "berthmaster"
+	// apiServer is that of tokens which open the API server.
+	apiServer = "https://kubernetes.default.svc"
+)
+
 var _ = Describe("callers of two replicas that guard their ports", Ordered, func() {
 	var (
 		system *local.System
@@ -39,7 +46,7 @@ var _ = Describe("callers of two replicas that guard their ports", Ordered, func
 		system, err = local.Start(ctx, local.Config{
 			Root: root, Bin: programs, Assets: assets, Work: filepath.Join(root, ".cache", "e2e", "callers"),
 			Engines: 2, FirstAddress: netip.MustParseAddr("127.0.0.41"), Speed: speed, Say: func(line string) { GinkgoWriter.Println(line) },
-			Replicas: 2, ReplicaFlags: []string{"--authentication=TokenReview", "--tls=Everywhere"},
+			Replicas: 2, ReplicaFlags: []string{"--authentication=TokenReview", "--token-audiences=" + audience, "--tls=Everywhere"},
 		})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(system.Close)
@@ -72,9 +79,9 @@ var _ = Describe("callers of two replicas that guard their ports", Ordered, func
 		trust = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	})
 
-	token := func(ctx context.Context, account string) string {
+	token := func(ctx context.Context, account, audience string) string {
 		GinkgoHelper()
-		out, err := system.Kubectl().Run(ctx, "create", "token", account)
+		out, err := system.Kubectl().Run(ctx, "create", "token", account, "--audience="+audience)
 		Expect(err).NotTo(HaveOccurred())
 		return strings.TrimSpace(out)
 	}
@@ -111,7 +118,8 @@ var _ = Describe("callers of two replicas that guard their ports", Ordered, func
 			reason         string
 		}{
 			{"", "train", 401, "Unauthenticated"}, {"made-up", "train", 401, "Unauthenticated"},
-			{token(ctx, "stranger"), "train", 403, "Forbidden"}, {token(ctx, "worker"), "eval", 403, "Forbidden"},
+			{token(ctx, "worker", apiServer), "train", 401, "Unauthenticated"},
+			{token(ctx, "stranger", audience), "train", 403, "Forbidden"}, {token(ctx, "worker", audience), "eval", 403, "Forbidden"},
 		} {
 			judge := func(status int, text string) {
 				GinkgoHelper()
@@ -129,7 +137,7 @@ var _ = Describe("callers of two replicas that guard their ports", Ordered, func
 
 	It("generate as the senders that are theirs, with the Go client, by whichever replica", func(ctx SpecContext) {
 		for account, sender := range map[string]string{"worker": "train", "evaluator": "eval"} {
-			bearer := token(ctx, account)
+			bearer := token(ctx, account, audience)
 			for _, replica := range system.Replicas() {
 				pool, err := client.New(client.Config{
 					BaseURL: "https://" + replica.Leases + "/v1alpha1/namespaces/default/inferencepools/policy", TLS: trust.Clone(),
@@ -150,8 +158,8 @@ var _ = Describe("callers of two replicas that guard their ports", Ordered, func
 	It("keep their sessions, hear what is wrong with authorities and tokens, and update weights, with the Python client", func(ctx SpecContext) {
 		pytest(ctx, map[string]string{
 			"ROUTER": "https://" + system.Replicas()[0].Leases, "CA": ca, "KUBECONFIG": system.Kubectl().Kubeconfig(),
-			"TOKEN": token(ctx, "worker"), "EVALUATOR": token(ctx, "evaluator"), "STRANGER": token(ctx, "stranger"),
-			"TRAINER": token(ctx, "trainer"), "ENGINES": strings.Join(system.EngineURLs(), " "), "EXECUTIONS": system.ExecutionLogs(),
+			"TOKEN": token(ctx, "worker", audience), "EVALUATOR": token(ctx, "evaluator", audience), "STRANGER": token(ctx, "stranger", audience),
+			"OVERT": token(ctx, "worker", apiServer), "TRAINER": token(ctx, "trainer", apiServer), "ENGINES": strings.Join(system.EngineURLs(), " "), "EXECUTIONS": system.ExecutionLogs(),
 		}, "tests/system/test_system_sessions.py", "tests/system/test_system_secure.py", "tests/system/test_system_weights.py")
 	}, SpecTimeout(pythonPatience))
 })

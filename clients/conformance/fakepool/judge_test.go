@@ -256,6 +256,25 @@ func TestWhatTheScenarioDemandsIsComplainedAbout(t *testing.T) {
 	}
 }
 
+func TestHeadersThatAreNotAsDemandedAreComplainedAbout(t *testing.T) {
+	r := newRecord()
+	r.heard("acquire", http.Header{"Traceparent": {"mine"}})
+	r.heard("acquire", http.Header{"Traceparent": {"of a later one"}})
+	for name, c := range map[string]struct {
+		demanded map[string]map[string]string
+		want     int
+	}{
+		"the first of a kind counts": {map[string]map[string]string{"acquire": {"Traceparent": "mine"}}, 0},
+		"another value":              {map[string]map[string]string{"acquire": {"Traceparent": "yours"}}, 1},
+		"none is demanded, and sent": {map[string]map[string]string{"acquire": {"Traceparent": ""}}, 1},
+		"no such call was made":      {map[string]map[string]string{"request": {"Traceparent": "mine"}}, 1},
+	} {
+		if got := r.headers(c.demanded); len(got) != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func TestCallsThatComeTooSoonAreComplainedAbout(t *testing.T) {
 	began := time.Now()
 	p := &Pool{trace: newTrace()}

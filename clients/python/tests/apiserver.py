@@ -25,6 +25,8 @@ class APIServer:
         self.controller: Callable[[dict[str, Any]], None] = obey
         self.before_write: Callable[[], None] = lambda: None
         self.token = "kube-token"
+        self.owner = ""
+        """Who owns the access of train besides; empty: nobody."""
         self.object: dict[str, Any] = {
             "metadata": {"name": "policy", "generation": 1, "resourceVersion": "1", "annotations": {}, "managedFields": []},
             "spec": {"epoch": 1, "senders": [{"name": "train"}, {"name": "eval"}]},
@@ -62,6 +64,11 @@ class APIServer:
             changed = weights and weights["version"] != (spec.get("weights") or {}).get("version")
             if changed and weights.get("epoch", 1) != spec["epoch"]:
                 return refusal(422, "Invalid", "spec.weights.epoch must be spec.epoch where version is changed")
+        if self.owner and query["force"] != "true":
+            field = '.spec.senders[name="train"].access'
+            status, told = refusal(409, "Conflict", "Apply failed with 1 conflict")
+            cause = {"reason": "FieldManagerConflict", "message": f'conflict with "{self.owner}"', "field": field}
+            return status, {**told, "details": {"causes": [cause]}}
         if "dryRun" in query:
             return 200, self.object
         self.before_write()

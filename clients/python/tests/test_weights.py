@@ -15,10 +15,11 @@ import anyio
 import pytest
 from apiserver import APIServer, obey
 
+import berthmaster as bm
 from berthmaster.config import PoolConfig
 from berthmaster.errors import ConfigError
 from berthmaster.kube import KubeConfig, KubeError
-from berthmaster.weights import FAILED, UNDER_WAY, Bounds, PoolName, UpdateError, WeightsUpdate, weights_update
+from berthmaster.weights import FAILED, UNDER_WAY, Bounds, OwnerConflict, PoolName, UpdateError, WeightsUpdate, weights_update
 
 POOL = PoolName("rl", "policy")
 FIELDS = {"senders", "weights", "epoch"}
@@ -248,6 +249,38 @@ def test_credentials_that_are_not_good_are_said(server: APIServer) -> None:
     with pytest.raises(KubeError) as refused:
         asyncio.run(story())
     assert refused.value.status == 401
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError("push failed"), KeyboardInterrupt()])
+def test_update_without_asyncio_publishes_or_stays_fenced(server: APIServer, error: BaseException | None) -> None:
+    kube = KubeConfig(server.url, token=server.token)
+    with bm.SyncPool(PoolConfig.of("http://router", "rl", "policy", epoch=1)) as pool:
+        pool.pool.live = live  # type: ignore[method-assign]
+        try:
+            with pool.weights_update("step-42", kube=kube, fence_timeout=60.0) as under_way:
+                assert [engine.url for engine in under_way.engines] == ["http://a:1"]
+                assert server.sender("train")["access"] == "Fenced"
+                if error is not None:
+                    raise error
+        except (RuntimeError, KeyboardInterrupt) as err:
+            assert err is error
+    assert server.sender("train")["access"] == ("Open" if error is None else "Fenced")
+    assert (FAILED in server.annotations()) == (error is not None)
+
+
+def test_field_of_another_owner_is_named_with_its_owner(server: APIServer) -> None:
+    server.owner = "somebodys-manifest"
+
+    async def story(**options: Any) -> None:
+        kube = KubeConfig(server.url, token=server.token)
+        async with weights_update(kube, POOL, "v", ("train",), Bounds(60, 60), False, live, **options):
+            assert server.sender("train")["access"] == "Fenced"
+
+    with pytest.raises(OwnerConflict, match="somebodys-manifest") as refused:
+        asyncio.run(story())
+    assert server.writes == [] and "access" in refused.value.fields[0]
+    asyncio.run(story(force=True))
+    assert server.sender("train")["access"] == "Open"
 
 
 CONFIG: dict[str, Any] = {

@@ -20,6 +20,8 @@ class System:
     """That of a worker who may take leases as train; empty: nobody asks for one."""
     stranger: str
     """That of somebody who may not."""
+    overt: str
+    """That of the worker, but made for the API server."""
     kubeconfig: str
     """The file by which the API server is reached by whoever may change the pool."""
     engines: tuple[str, ...]
@@ -32,4 +34,4 @@ class System:
         def of(name: str) -> str:
             return os.environ.get("BERTHMASTER_TEST_" + name, "")
 
-        return cls(of("ROUTER"), of("CA"), of("TOKEN"), of("STRANGER"), of("KUBECONFIG"), tuple(of("ENGINES").split()))
+        return cls(of("ROUTER"), of("CA"), of("TOKEN"), of("STRANGER"), of("OVERT"), of("KUBECONFIG"), tuple(of("ENGINES").split()))

@@ -65,6 +65,9 @@ func TestARunIsBegunWatchedAndJudged(t *testing.T) {
 	if status, got := call(t.Context(), t, http.MethodGet, here+"/await?word=live", ""); status != http.StatusOK {
 		t.Errorf("%d %v", status, got)
 	}
+	if status, got := call(t.Context(), t, http.MethodPost, here+"/act", `{"call":"owner","does":"drain"}`); status != http.StatusBadRequest {
+		t.Errorf("a scripted pool was drained: %d %v", status, got)
+	}
 	status, verdict := call(t.Context(), t, http.MethodPost, here+"/verdict", `{"reports":[{"result":"Unanswered"}]}`)
 	violations, _ := verdict["violations"].([]any)
 	if status != http.StatusOK || len(violations) == 0 {
@@ -84,6 +87,7 @@ func TestWhatIsNotThereIsSaidToBeMissing(t *testing.T) {
 		"a scenario": {http.MethodPost, "/runs", `{"scenario":"none"}`, http.StatusNotFound},
 		"a run":      {http.MethodGet, "/runs/7/await?word=send", "", http.StatusNotFound},
 		"JSON":       {http.MethodPost, "/runs", `{`, http.StatusBadRequest},
+		"an actor":   {http.MethodPost, "/runs/7/act", `{"call":"owner","does":"drain"}`, http.StatusNotFound},
 	} {
 		t.Run(what, func(t *testing.T) {
 			if status, got := call(t.Context(), t, c.method, url+c.path, c.body); status != c.want {

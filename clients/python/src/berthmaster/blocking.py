@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import concurrent.futures
 import weakref
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._loop import LoopThread
 from .config import PoolConfig
@@ -16,6 +16,9 @@ from .pool import Pool
 from .result import Result
 from .session import Session
 from .wire import Backend, Ending, LeaseRequest, Report
+
+if TYPE_CHECKING:
+    from .weights import WeightsUpdate
 
 T = TypeVar("T")
 
@@ -97,6 +100,18 @@ class SyncPool:
 
     def live(self) -> dict[str, Any]:
         return self._worker.do(self.pool.live())
+
+    @contextmanager
+    def weights_update(self, version: str, senders: Sequence[str] = ("train",), **options: Any) -> Iterator[WeightsUpdate]:
+        """See Pool.weights_update: ``with pool.weights_update("step-42") as update: push(update.engines)``."""
+        scope = self.pool.weights_update(version, senders, **options)
+        update = self._worker.do(scope.__aenter__())
+        try:
+            yield update
+        except BaseException as err:
+            self._worker.do(scope.__aexit__(type(err), err, err.__traceback__))
+            raise
+        self._worker.do(scope.__aexit__(None, None, None))
 
 
 class SyncSession:

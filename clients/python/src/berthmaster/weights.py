@@ -99,8 +99,10 @@ async def weights_update(
             )
             yield WeightsUpdate(version, senders, engines)
             await update.publish(bounds.publish)
-        except (Exception, asyncio.CancelledError) as err:
-            # Also if the caller is cancelled: who looks at the pool should see why it stands still.
+        except GeneratorExit:
+            raise  # nobody runs this any more, and it may not wait for anything
+        except BaseException as err:
+            # Also if the caller is cancelled or interrupted: who looks at the pool should see why it stands still.
             await asyncio.shield(update.give_up(err))
             raise
         await update.open()

@@ -13,12 +13,34 @@ import berthmaster as bm
 TURN: dict[str, Any] = {"text": "x", "sampling_params": {"max_new_tokens": 4, "ignore_eos": True}}
 
 
-def test_worker_with_its_token_generates(system: System, tmp_path: Path) -> None:
-    token = tmp_path / "token"
-    token.write_text(system.token + "\n")
-    with bm.SyncPool(system.config(token="", token_file=str(token))) as pool, pool.session("s1", sender="train") as session:
+def test_worker_in_a_pod_generates(system: System, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service account's folder names the namespace; the token for the router is one of its own."""
+    account, mounted = tmp_path / "account", tmp_path / "mounted"
+    for folder in (account, mounted):
+        folder.mkdir()
+    (account / "namespace").write_text("default")
+    (account / "token").write_text(system.overt)
+    (mounted / "token").write_text(system.token + "\n")
+    monkeypatch.setattr("berthmaster.config.SERVICE_ACCOUNT", str(account))
+    config = bm.PoolConfig.in_cluster(system.router, "policy", ca_file=system.ca, token_file=str(mounted / "token"))
+    with bm.SyncPool(config) as pool, pool.session("s1", sender="train") as session:
         result = session.generate(**TURN, wait=120)
         assert result.output_tokens == 4 and result.release_error is None
+    # The account's own token is for another audience, of which this router is told to take none.
+    config = bm.PoolConfig.in_cluster(system.router, "policy", ca_file=system.ca)
+    with bm.SyncPool(config) as pool, pytest.raises(bm.Unauthenticated, match="audience|token"):
+        pool.session("s1", sender="train", epoch=1).generate(**TURN)
+
+
+def test_token_that_is_replaced_is_shown_from_then_on(system: System, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("made-up")
+    with bm.SyncPool(system.config(token="", token_file=str(token))) as pool:
+        with pytest.raises(bm.Unauthenticated):
+            pool.session("s2", sender="train", epoch=1).generate(**TURN)
+        token.write_text(system.token)
+        with pool.session("s2", sender="train") as session:
+            assert session.generate(**TURN, wait=120).output_tokens == 4
 
 
 @pytest.mark.parametrize(("token", "refusal", "advice"), [

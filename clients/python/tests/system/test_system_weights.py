@@ -173,6 +173,14 @@ def test_updates_follow_each_other_and_never_meet(system: System, trainer: Train
     asyncio.run(story())
 
 
+def test_trainer_without_asyncio_updates(system: System, trainer: Trainer) -> None:
+    with bm.SyncPool(system.config()) as pool:
+        with pool.weights_update("step-52", ["train"], kube=trainer.kube, fence_timeout=PATIENCE, publish_timeout=PATIENCE) as update:
+            asyncio.run(trainer.push(update))
+        with pool.session("w4", sender="train") as session:
+            assert session.generate(**params(4), wait=PATIENCE).versions.granted == "step-52"
+
+
 def test_field_of_another_owner_is_a_conflict_before_anything_is_fenced(system: System, trainer: Trainer) -> None:
     def manifest(*senders: dict[str, str]) -> dict[str, Any]:
         return {
