@@ -21,8 +21,9 @@ import (
 )
 
 const (
-	// mostConnections is how many the lease port takes where nobody says otherwise: every waiter of two pools.
-	mostConnections = 32768
+	// mostConnections is how many the lease port takes where nobody says otherwise: every waiter of a pool and some
+	// more, at 40 KiB each by TLS.
+	mostConnections = 20480
 	// smallConnections is how many the ports of metrics and probes take each: those of their few callers.
 	smallConnections = 256
 	// otherFiles are kept for everything that is no client's connection.
@@ -37,7 +38,7 @@ type portOptions struct {
 func (o *portOptions) bind(flags *flag.FlagSet) {
 	flags.IntVar(&o.connections, "max-connections", 0,
 		"how many connections the lease API and the proxy have at once; beyond it a newcomer takes the place of an idle one, of the address with the most, or is closed; "+
-			"0: 32768, or half of the files that the process may open if that is less, since a call through the proxy needs others")
+			"0: 20480, or half of the files that the process may open if that is less, since a call through the proxy needs others")
 }
 
 // room is how many connections the lease port has, in a process that may open so many files.

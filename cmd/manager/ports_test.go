@@ -12,7 +12,7 @@ func TestThePortOfLeasesHasRoomWithinWhatTheProcessMayOpen(t *testing.T) {
 		want  int
 		err   string
 	}{
-		"nobody says, and there is plenty":          {0, 1 << 20, 32768, ""},
+		"nobody says, and there is plenty":          {0, 1 << 20, 20480, ""},
 		"nobody says, and there is not much":        {0, 20000, 10000, ""},
 		"nobody says, and there is next to nothing": {0, 1, 1, ""},
 		"somebody says":                             {15000, 20000, 15000, ""},

@@ -31,9 +31,9 @@ func TestStories(t *testing.T) {
 }
 
 // start brings a local system up with its pool serving, and takes it down after
-// the container of specs that asked for it; its logs stay under that name. The
-// engines' addresses differ from the demo's, so that both can run at once.
-func start(name string) *local.System {
+// the container of specs that asked for it; its logs stay under that name. The manager
+// gets these flags besides its usual ones. The engines' addresses differ from the demo's, so that both can run at once.
+func start(name string, flags ...string) *local.System {
 	GinkgoHelper()
 	root, err := filepath.Abs("../..")
 	Expect(err).NotTo(HaveOccurred())
@@ -45,7 +45,7 @@ func start(name string) *local.System {
 	}
 	system, err := local.Start(context.Background(), local.Config{
 		Root: root, Bin: programs, Assets: assets, Work: filepath.Join(root, ".cache", "e2e", name),
-		Engines: engines, FirstAddress: netip.MustParseAddr("127.0.0.31"), Speed: speed,
+		Engines: engines, FirstAddress: netip.MustParseAddr("127.0.0.31"), Speed: speed, ManagerFlags: flags,
 		Say: func(line string) { GinkgoWriter.Println(line) },
 	})
 	Expect(err).NotTo(HaveOccurred(), "\"make build bin/k8s\" makes what is missing")

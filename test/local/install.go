@@ -106,13 +106,13 @@ func (s *System) startManager(ctx context.Context) error {
 	s.manager, err = s.processes.Start(Command{
 		Name: "manager",
 		Path: filepath.Join(s.config.Bin, "manager"),
-		Args: []string{
+		Args: append([]string{
 			"--kubeconfig=" + kubeconfig,
 			"--lease-bind-address=" + leases,
 			"--metrics-bind-address=" + loopback(ports[1]),
 			"--health-probe-bind-address=" + loopback(ports[2]),
 			"--engine-special-addresses=Allow", "--engine-networks=127.0.0.0/8",
-		},
+		}, s.config.ManagerFlags...),
 	})
 	if err != nil {
 		return err

@@ -46,6 +46,8 @@ type Config struct {
 	Replicas int
 	// ReplicaFlags are further flags of each of them.
 	ReplicaFlags []string
+	// ManagerFlags are further flags of the one manager that there is without replicas.
+	ManagerFlags []string
 	// Say is told what happens, one line at a time.
 	Say func(line string)
 }

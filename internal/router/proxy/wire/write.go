@@ -106,7 +106,7 @@ func ownHeader(name string) bool {
 
 // appendHead appends the request line and headers.
 func appendHead(out []byte, r *Request, host string) ([]byte, error) {
-	if !headerSafe(r.Target) || strings.Contains(r.Target, " ") {
+	if !targetSafe(r.Target) {
 		return nil, fmt.Errorf("target: %w", errUnsafe)
 	}
 	out = append(out, r.Method...)
@@ -136,6 +136,9 @@ func appendHead(out []byte, r *Request, host string) ([]byte, error) {
 }
 
 var errUnsafe = errors.New("it would end the line that it stands in")
+
+// targetSafe refuses what would end the request line, or its target, before its time.
+func targetSafe(s string) bool { return headerSafe(s) && !strings.Contains(s, " ") }
 
 // headerSafe refuses what would begin another header or request.
 func headerSafe(s string) bool {
