@@ -16,8 +16,15 @@ envtest_packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'controll
 all_packages = $(shell go list -f '{{.Dir}}' ./... | sed 's|^$(CURDIR)/|./|; s|$$|/|')
 unit_packages = $(filter-out $(addprefix ./,$(envtest_packages)) ./test/e2e/ ./test/e2e/cluster/,$(all_packages))
 
-# How long each fuzz target runs, e.g. FUZZTIME=10m.
+# How long each fuzz target runs; those that make whole calls run for SURFACETIME in make fuzz, and for
+# SHORTTIME in make test.
 FUZZTIME ?= 10s
+SURFACETIME ?= 10m
+SHORTTIME ?= 10s
+# Folder and target of what takes whatever comes from the network.
+surface = internal/router/server/FuzzCalls internal/router/server/FuzzWire internal/router/proxy/FuzzProxy
+# An input that is interesting is made smaller for so long.
+fuzz = go test ./$(1) -run '^$$' -fuzz "^$(2)$$" -fuzztime $(3) -fuzzminimizetime 5s
 
 .DEFAULT_GOAL := help
 
@@ -100,10 +107,10 @@ licences: ## Write the list of what the programs are built from.
 test: verify ## Everything that has to pass.
 	go build -race ./api/... ./client/... ./cmd/... ./internal/...
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-envtest test-unit
-	@$(MAKE) --no-print-directory test-charts test-python test-e2e test-chaos
+	@$(MAKE) --no-print-directory test-charts test-python test-e2e test-chaos test-fuzz
 
 .PHONY: verify
-verify: verify-generated verify-reference verify-dist verify-licences verify-format vet lint verify-vulnerabilities ## Generated code, licences, format, vet, lint, known vulnerabilities.
+verify: verify-generated verify-reference verify-dist verify-licences verify-format vet lint verify-vulnerabilities verify-reproducible ## Generated code, licences, format, vet, lint, known vulnerabilities, reproducible builds.
 
 .PHONY: verify-generated
 verify-generated: ## Generated files are what their sources say.
@@ -189,6 +196,13 @@ e2e-programs: cluster-images .cache/earlier/$(EARLIER_SERVING)/install.yaml .cac
 	cd test/charts && CGO_ENABLED=0 go build -trimpath -o ../../bin/cluster/ ./release
 	cd test/cluster && CGO_ENABLED=0 go test -c -trimpath -tags live -o ../../bin/cluster/live.test ./sandbox
 
+.PHONY: test-fuzz
+test-fuzz: ## Whatever may come from the network, made up for SHORTTIME per target.
+	@set -e; for target in $(surface); do \
+	  echo "fuzz $$target for $(SHORTTIME)"; \
+	  $(call fuzz,$$(dirname $$target),$$(basename $$target),$(SHORTTIME)); \
+	done
+
 .PHONY: test-charts
 test-charts: ## The Helm chart, rendered by Helm's library.
 	cd test/charts && go vet ./... && go test -count=1 ./...
@@ -247,12 +261,14 @@ proxy-clients: ## The official OpenAI packages for Python and Node, and curl, th
 	go run ./test/proxyclients
 
 .PHONY: fuzz
-fuzz: ## Every fuzz target, FUZZTIME each.
+fuzz: ## Every fuzz target, FUZZTIME each; those of the HTTP surface SURFACETIME.
 	@set -e; grep -rno --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' api client clients cmd internal | \
 	  sed 's|^\(.*\)/[^/]*:[0-9]*:func |\1 |' | while read -r folder target; do \
+	    case " $(surface) " in *" $$folder/$$target "*) continue;; esac; \
 	    echo "fuzz $$target in $$folder"; \
-	    go test "./$$folder" -run '^$$' -fuzz "^$$target$$" -fuzztime "$(FUZZTIME)"; \
+	    $(call fuzz,$$folder,$$target,$(FUZZTIME)); \
 	  done
+	@$(MAKE) --no-print-directory test-fuzz SHORTTIME=$(SURFACETIME)
 
 ##@ What the checks stand on
 
