@@ -17,7 +17,8 @@ type Limits struct {
 	Grace time.Duration
 	// Tokens and Deeds bound the answers that are remembered; default 16,384 and 65,536.
 	Tokens, Deeds int
-	// AtOnce bounds the questions of each kind that are asked at the same time; default 64.
+	// AtOnce bounds the questions of each kind that are asked at the same time, the addresses that they come from
+	// taking turns; default 64.
 	AtOnce int
 }
 

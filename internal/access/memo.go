@@ -13,9 +13,8 @@ type memo[K comparable, A, V any] struct {
 	clock func() time.Time
 	// ask gets an answer and says for how long it holds. Its context is not the caller's: others wait
 	// for the same answer.
-	ask func(context.Context, A) (V, span, error)
-	// turns bounds how many questions are asked at once.
-	turns chan struct{}
+	ask   func(context.Context, A) (V, span, error)
+	turns *turns
 
 	mu    sync.Mutex
 	known map[K]*entry[V] // guarded by mu
@@ -37,13 +36,13 @@ type entry[V any] struct {
 const askTime = 10 * time.Second
 
 func newMemo[K comparable, A, V any](size, atOnce int, clock func() time.Time, ask func(context.Context, A) (V, span, error)) *memo[K, A, V] {
-	return &memo[K, A, V]{size: size, clock: clock, ask: ask, turns: make(chan struct{}, atOnce), known: map[K]*entry[V]{}}
+	return &memo[K, A, V]{size: size, clock: clock, ask: ask, turns: newTurns(atOnce), known: map[K]*entry[V]{}}
 }
 
-// get returns the answer to k, asking for it if none is known that holds. with is what is asked: k is its
-// name here. An error says that no answer could be had.
-func (m *memo[K, A, V]) get(ctx context.Context, k K, with A) (V, error) {
-	e, pending := m.look(ctx, k, with)
+// get returns the answer to k, asking for it if none is known that holds, in turn with others than who.
+// with is what is asked: k is its name here. An error says that no answer could be had.
+func (m *memo[K, A, V]) get(ctx context.Context, who string, k K, with A) (V, error) {
+	e, pending := m.look(ctx, who, k, with)
 	if pending != nil {
 		select {
 		case <-pending:
@@ -63,7 +62,7 @@ func (m *memo[K, A, V]) get(ctx context.Context, k K, with A) (V, error) {
 
 // look finds the entry of k, and has it asked for unless it holds; pending is closed then once the answer
 // is there.
-func (m *memo[K, A, V]) look(ctx context.Context, k K, with A) (e *entry[V], pending <-chan struct{}) {
+func (m *memo[K, A, V]) look(ctx context.Context, who string, k K, with A) (e *entry[V], pending <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e = m.known[k]
@@ -77,16 +76,16 @@ func (m *memo[K, A, V]) look(ctx context.Context, k K, with A) (e *entry[V], pen
 	}
 	if e.pending == nil {
 		e.pending = make(chan struct{})
-		go m.refresh(context.WithoutCancel(ctx), k, e, with)
+		go m.refresh(context.WithoutCancel(ctx), who, k, e, with)
 	}
 	return e, e.pending
 }
 
 // refresh asks, and wakes those who wait.
-func (m *memo[K, A, V]) refresh(ctx context.Context, k K, e *entry[V], with A) {
+func (m *memo[K, A, V]) refresh(ctx context.Context, who string, k K, e *entry[V], with A) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	value, holds, err := m.inTurn(ctx, with)
+	value, holds, err := m.inTurn(ctx, who, with)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e.err = err; err == nil {
@@ -99,15 +98,13 @@ func (m *memo[K, A, V]) refresh(ctx context.Context, k K, e *entry[V], with A) {
 	}
 }
 
-func (m *memo[K, A, V]) inTurn(ctx context.Context, with A) (V, span, error) {
-	select {
-	case m.turns <- struct{}{}:
-		defer func() { <-m.turns }()
-		return m.ask(ctx, with)
-	case <-ctx.Done():
+func (m *memo[K, A, V]) inTurn(ctx context.Context, who string, with A) (V, span, error) {
+	if err := m.turns.take(ctx, who); err != nil {
 		var none V
-		return none, span{}, ctx.Err()
+		return none, span{}, err
 	}
+	defer m.turns.back()
+	return m.ask(ctx, with)
 }
 
 // makeRoom lets go of an entry if there is no room for another. It looks at a few only, so that a flood

@@ -45,17 +45,17 @@ func TestOneQuestionIsAskedOnceHoweverManyWantToKnow(t *testing.T) {
 		var all sync.WaitGroup
 		for range 100 {
 			all.Go(func() {
-				if v, err := m.get(t.Context(), "q", "q"); v != "yes, q" || err != nil {
+				if v, err := m.get(t.Context(), "a", "q", "q"); v != "yes, q" || err != nil {
 					t.Errorf("got %q, %v", v, err)
 				}
 			})
 		}
 		all.Wait()
-		if _, err := m.get(t.Context(), "q", "q"); err != nil || o.asked.Load() != 1 {
+		if _, err := m.get(t.Context(), "a", "q", "q"); err != nil || o.asked.Load() != 1 {
 			t.Errorf("asked %d times, %v", o.asked.Load(), err)
 		}
 		pass(time.Minute)
-		if _, err := m.get(t.Context(), "q", "q"); err != nil || o.asked.Load() != 2 {
+		if _, err := m.get(t.Context(), "a", "q", "q"); err != nil || o.asked.Load() != 2 {
 			t.Errorf("after its time: asked %d times, %v", o.asked.Load(), err)
 		}
 	})
@@ -65,19 +65,19 @@ func TestAnAnswerHoldsOnWhileNoOtherCanBeHad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &oracle{}
 		m := o.memo(10, 10)
-		if _, err := m.get(t.Context(), "q", "q"); err != nil {
+		if _, err := m.get(t.Context(), "a", "q", "q"); err != nil {
 			t.Fatal(err)
 		}
 		o.away.Store(true)
 		pass(time.Hour - time.Second)
-		if v, err := m.get(t.Context(), "q", "q"); v != "yes, q" || err != nil {
+		if v, err := m.get(t.Context(), "a", "q", "q"); v != "yes, q" || err != nil {
 			t.Errorf("within its grace: %q, %v", v, err)
 		}
-		if v, err := m.get(t.Context(), "new", "new"); v != "" || !errors.Is(err, errAway) {
+		if v, err := m.get(t.Context(), "a", "new", "new"); v != "" || !errors.Is(err, errAway) {
 			t.Errorf("what was never answered: %q, %v", v, err)
 		}
 		pass(time.Second)
-		if v, err := m.get(t.Context(), "q", "q"); v != "" || !errors.Is(err, errAway) {
+		if v, err := m.get(t.Context(), "a", "q", "q"); v != "" || !errors.Is(err, errAway) {
 			t.Errorf("beyond its grace: %q, %v", v, err)
 		}
 	})
@@ -89,10 +89,10 @@ func TestWhoeverDoesNotWaitLeavesTheOthersTheirAnswer(t *testing.T) {
 		m := o.memo(10, 10)
 		ctx, cancel := context.WithCancel(t.Context())
 		first := make(chan error, 1)
-		go func() { _, err := m.get(ctx, "q", "q"); first <- err }()
+		go func() { _, err := m.get(ctx, "a", "q", "q"); first <- err }()
 		synctest.Wait()
 		second := make(chan error, 1)
-		go func() { _, err := m.get(t.Context(), "q", "q"); second <- err }()
+		go func() { _, err := m.get(t.Context(), "a", "q", "q"); second <- err }()
 		cancel()
 		if err := <-first; !errors.Is(err, context.Canceled) {
 			t.Errorf("who went: %v", err)
@@ -116,7 +116,7 @@ func TestNoMoreIsRememberedThanThereIsRoomForAndNoMoreAskedAtOnce(t *testing.T) 
 		for i := range 1000 {
 			all.Go(func() {
 				q := fmt.Sprint(i)
-				if v, err := m.get(t.Context(), q, q); v != q || err != nil {
+				if v, err := m.get(t.Context(), "a", q, q); v != q || err != nil {
 					t.Errorf("%s: %q, %v", q, v, err)
 				}
 			})
@@ -143,7 +143,7 @@ func TestAFloodOfRefusedCallersDisplacesThemselves(t *testing.T) {
 		})
 		for i := range 20000 {
 			for _, q := range []string{fmt.Sprint("stranger ", i), "friend"} {
-				if _, err := m.get(t.Context(), q, q); err != nil {
+				if _, err := m.get(t.Context(), "a", q, q); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -159,7 +159,7 @@ func TestAQuestionThatHangsIsGivenUp(t *testing.T) {
 		o := &oracle{slow: time.Hour}
 		m := o.memo(10, 1)
 		began := time.Now()
-		if _, err := m.get(t.Context(), "q", "q"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := m.get(t.Context(), "a", "q", "q"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
 		if waited := time.Since(began); waited != askTime {
