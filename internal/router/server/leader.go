@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"path"
 	"time"
 
 	"github.com/berthmaster/berthmaster/internal/router"
@@ -83,7 +84,7 @@ func (s *Server) answersHere(w http.ResponseWriter, r *http.Request, c *call) bo
 			Detail: "a replica forwarded this call to one that does not lead: ask again, under the same requestID",
 		})
 	case standing.Role == RoleForwards:
-		s.forward(w, r, standing)
+		s.forward(w, r, standing, c.pace)
 	case standing.Role == RoleNone:
 		s.refuse(w, noLeader("no replica is known to lead"))
 	}
@@ -93,7 +94,13 @@ func (s *Server) answersHere(w http.ResponseWriter, r *http.Request, c *call) bo
 // AnswersHere reports whether a call that is not of the lease API, but of a data path beside it, is
 // for this replica. If not it has been answered, as one of the lease API would have been.
 func (s *Server) AnswersHere(w http.ResponseWriter, r *http.Request) bool {
-	return s.answersHere(w, r, &call{})
+	if s.leadership.Standing().Role == RoleForwards {
+		// The leader judges by itself; strangers do not get as far as that.
+		if pool, _, ok := split(path.Clean(r.URL.Path)); ok && !s.lets(w, r, pool) {
+			return false
+		}
+	}
+	return s.answersHere(w, r, &call{pace: pace{dataSending, dataReading}})
 }
 
 func noLeader(detail string) *router.Refusal {
@@ -102,7 +109,7 @@ func noLeader(detail string) *router.Refusal {
 
 // forward has the leader answer. The call ends with its client or with this server; how long it may
 // wait is for the leader to bound.
-func (s *Server) forward(w http.ResponseWriter, r *http.Request, standing Standing) {
+func (s *Server) forward(w http.ResponseWriter, r *http.Request, standing Standing, p pace) {
 	leader := standing.Leader
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -111,15 +118,13 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, standing Standi
 		// A leader that stands still would keep its callers for ever.
 		defer context.AfterFunc(standing.Reign, cancel)()
 	}
-	rc := http.NewResponseController(w)
-	// Neither can fail but where there is no connection, as in a test's recorder.
-	_ = rc.SetReadDeadline(time.Time{})
-	_ = rc.SetWriteDeadline(time.Time{})
+	w, settle := p.follow(w, r)
+	defer settle()
 	proxy := &httputil.ReverseProxy{
-		Rewrite: func(p *httputil.ProxyRequest) {
-			p.SetURL(&url.URL{Scheme: s.leaderScheme(), Host: leader})
-			p.Out.Host = r.Host
-			p.Out.Header.Set(ForwardedHeader, "1")
+		Rewrite: func(q *httputil.ProxyRequest) {
+			q.SetURL(&url.URL{Scheme: s.leaderScheme(), Host: leader})
+			q.Out.Host = r.Host
+			q.Out.Header.Set(ForwardedHeader, "1")
 		},
 		ModifyResponse: func(reply *http.Response) error {
 			if reply.Header.Get(AnsweredByHeader) != standing.LeaderID {

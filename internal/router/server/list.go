@@ -27,7 +27,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 		s.refuseMethod(w, route{methods: map[string]handler{http.MethodGet: nil}})
 		return
 	}
-	if !s.answersHere(w, r, &call{}) {
+	if !s.answersHere(w, r, &call{pace: pace{s.limits.Read, s.limits.Write}}) {
 		return
 	}
 	out := listAnswer{Pools: []poolName{}}

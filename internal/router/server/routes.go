@@ -19,6 +19,8 @@ type call struct {
 	id string
 	// reign is done once the call is for another replica to answer; nil: it lasts.
 	reign context.Context
+	// pace is the client's, if the leader answers.
+	pace pace
 }
 
 // handler serves one kind of call.
@@ -115,7 +117,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case v.idField != "" && !router.ValidID(id):
 		s.refuse(w, invalid(v.idField, v.idField+" must match [A-Za-z0-9][A-Za-z0-9._-]{0,127}"))
 	default:
-		s.serve(w, r, h, &call{pool: pool, id: id})
+		s.serve(w, r, h, &call{pool: pool, id: id, pace: pace{s.limits.Read, s.limits.Write}})
 	}
 }
 
@@ -124,15 +126,9 @@ const strangersTime = time.Second
 
 // serve finds the pool and makes the call, or has the leader make it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, h handler, c *call) {
-	if !s.answersHere(w, r, c) {
-		return
-	}
-	// Before the pool is looked for, so that strangers do not learn which there are; and before a body
-	// is read. What names a sender asks once more for it.
-	if err := s.authorize(r, c.pool, ""); err != nil {
-		// net/http reads on in its body for a while; a stranger is not waited for that long.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(strangersTime))
-		s.refuse(w, err)
+	// Before the pool is looked for, so that strangers do not learn which there are; before a body is read; and
+	// before the leader is bothered, which judges by itself. What names a sender asks once more for it.
+	if !s.lets(w, r, c.pool) || !s.answersHere(w, r, c) {
 		return
 	}
 	table, ok := s.pools.Get(c.pool)
@@ -147,6 +143,18 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h handler, c *cal
 	}
 	c.table = table
 	h(w, r, c)
+}
+
+// lets reports whether the caller may call at all. If not it has been told.
+func (s *Server) lets(w http.ResponseWriter, r *http.Request, pool router.PoolKey) bool {
+	err := s.authorize(r, pool, "")
+	if err == nil {
+		return true
+	}
+	// net/http reads on in its body for a while; a stranger is not waited for that long.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(strangersTime))
+	s.refuse(w, err)
+	return false
 }
 
 func (s *Server) refuseMethod(w http.ResponseWriter, v route) {
