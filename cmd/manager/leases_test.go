@@ -15,6 +15,9 @@ import (
 	"github.com/berthmaster/berthmaster/internal/router/server"
 )
 
+// apiRoom is how many connections it has.
+const apiRoom = 50
+
 // startAPI serves leases on a free port until the test ends. known lets it answer.
 func startAPI(ctx context.Context, t *testing.T, known func(context.Context) error) (*leaseAPI, <-chan error) {
 	t.Helper()
@@ -32,7 +35,7 @@ func startAPI(ctx context.Context, t *testing.T, known func(context.Context) err
 	if err != nil {
 		t.Fatal(err)
 	}
-	leases := &leaseAPI{address: address, door: door.New(100), leases: api, proxy: transparent, poolsKnown: known}
+	leases := &leaseAPI{address: address, door: door.New(apiRoom), leases: api, proxy: transparent, poolsKnown: known}
 	ended := make(chan error, 1)
 	go func() { ended <- leases.Start(ctx) }()
 	return leases, ended
@@ -157,6 +160,26 @@ func TestCallsGoToTheProxyByTheirPathOnly(t *testing.T) {
 			t.Errorf("%s reached %q, want %q", path, reached, want)
 		}
 	}
+}
+
+func TestIdleConnectionsBeyondTheRoomGiveWayToWhoeverCalls(t *testing.T) {
+	const idle = 2 * apiRoom
+	leases, _ := startAPI(t.Context(), t, func(context.Context) error { return nil })
+	untilAnswers(t, leases)
+	for range idle {
+		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", leases.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	if code := status(t.Context(), leases.address, poolPath); code != http.StatusNotFound {
+		t.Errorf("answered %d, want 404 for a pool that does not exist", code)
+	}
+	untilDone(t, "the room is kept", func() bool {
+		c := leases.door.Counts()
+		return c.Open <= apiRoom && c.Displaced >= idle-apiRoom && c.Refused == 0
+	})
 }
 
 // untilAnswers waits until the API is ready.
