@@ -29,7 +29,8 @@ def executed(prefix: str) -> Counter[tuple[str, str]]:
     """How often the engines have begun each turn of the sessions so named, by their own records."""
     begun: Counter[tuple[str, str]] = Counter()
     for file in Path(os.environ["BERTHMASTER_TEST_EXECUTIONS"]).glob("*.exec.jsonl"):
-        for record in map(json.loads, file.read_text().splitlines()):
+        # A last line that is not whole yet is not read.
+        for record in [json.loads(line) for line in file.read_text().splitlines(True) if line.endswith("\n")]:
             if record["event"] == "start" and record.get("session", "").startswith(prefix):
                 begun[record["session"], record["turn"]] += 1
     return begun

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -67,6 +69,15 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.05)
 
 
+def events(session: str) -> list[str]:
+    """What the engines have written down of a session, in order."""
+    records: list[dict[str, Any]] = []
+    for file in Path(os.environ["BERTHMASTER_TEST_EXECUTIONS"]).glob("*.exec.jsonl"):
+        # A last line that is not whole yet is not read.
+        records += [json.loads(line) for line in file.read_text().splitlines(True) if line.endswith("\n")]
+    return [str(r["event"]) for r in sorted(records, key=lambda r: str(r["time"])) if r.get("session") == session]
+
+
 class Others:
     """Sessions of another sender, which go on whatever happens."""
 
@@ -110,12 +121,12 @@ def test_update_fences_waits_publishes_and_opens_while_others_go_on(system: Syst
     async def story() -> None:
         async with bm.Pool(system.config()) as pool, others(system) as going, pool.session("w1", sender="train") as session:
             await going.go_on()
-            running = asyncio.create_task(session.generate(**params(2000), wait=PATIENCE))
-            await until(lambda: _is(session.last_lease is not None))
+            running = asyncio.create_task(session.generate(**params(4000), wait=PATIENCE, session_id="w1"))
+            await until(lambda: _is(events("w1") == ["start"]))
             async with trainer.update(pool, "step-42") as update:
-                # The fence stands, so that what ran has been reported: it has only to reach its caller.
-                await asyncio.wait_for(running, PATIENCE)
-                assert await trainer.sender("train") == "Fenced"
+                # By the engines' own records nothing of the sender's runs, and the status says so.
+                assert events("w1") == ["start", "finish"] and await trainer.sender("train") == "Fenced"
+                await asyncio.wait_for(running, PATIENCE)  # it has only to reach its caller
                 assert UNDER_WAY in await trainer.notes()
                 with pytest.raises(bm.Fenced):
                     await session.generate(**params(4))
