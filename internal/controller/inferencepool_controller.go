@@ -196,8 +196,8 @@ func afterError(err error) (ctrl.Result, error) {
 // overtaken is when a pool must be looked at because it is to follow from now on, or leadership has
 // changed while it was looked at; 0: neither.
 func (r *Reconciler) overtaken(w *world, p *plan) time.Duration {
-	_, reign := r.leadership.at(r.clock.Now())
-	if reign != w.reign || p.course == courseYield && w.election == ElectionAwaited {
+	command, reign := r.leadership.at(r.clock.Now())
+	if reign != w.reign || command == authorityHeld && w.authority == authorityNone || p.course == courseYield && w.election == ElectionAwaited {
 		return time.Millisecond
 	}
 	return 0

@@ -37,13 +37,17 @@ type leadership struct {
 	// is 0 and does not end. Both are guarded by mu, and so are the reigns of tenures.
 	reign int64
 	until time.Time
+	// missed: somebody was told that there is no authority, and must hear when there is. Guarded by mu.
+	missed bool
 }
 
 // at is the authority then, and the reign that it belongs to.
 func (l *leadership) at(now time.Time) (authority, int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.atLocked(now), l.reign
+	command := l.atLocked(now)
+	l.missed = l.missed || command == authorityNone
+	return command, l.reign
 }
 
 // atLocked is the authority then for a caller that holds mu.
@@ -55,18 +59,19 @@ func (l *leadership) atLocked(now time.Time) authority {
 }
 
 // extend moves the end of authority, for the tables whose term was seen to stand in this reign. It
-// reports whether the reign is a new one.
+// reports whether that is news: the reign is a new one, or somebody saw its end, by another reading of
+// the clock, just before it was moved.
 func (l *leadership) extend(reign int64, until, now time.Time, list []*tenure) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	fresh := reign != l.reign
-	l.reign, l.until = reign, until
+	news := reign != l.reign || l.missed
+	l.reign, l.until, l.missed = reign, until, false
 	for _, t := range list {
 		if t.reign == reign {
 			t.table.LeadUntil(until, now)
 		}
 	}
-	return fresh
+	return news
 }
 
 // assume lets a tenure's table grant for the rest of a reign. Its term was written, or read from the
