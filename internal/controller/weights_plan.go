@@ -66,7 +66,7 @@ func (p *plan) planWeights(w *world, now time.Time) {
 		b.declared = about[i].declared
 		p.lookAgain(b.engine.retryAt, now)
 	}
-	if again := p.weights.rollout.Again; !again.IsZero() {
+	if again := p.weights.rollout.Again; !again.IsZero() && p.course != courseFollow { // who follows changes nothing by it
 		p.lookAgain(later(again, now.Add(time.Millisecond)), now)
 	}
 }

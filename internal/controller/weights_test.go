@@ -205,3 +205,18 @@ func TestAnEngineThatOthersPausedIsNotAskedForItsVersionAgainAndAgain(t *testing
 		}
 	}
 }
+
+func TestAReplicaThatFollowsDoesNotLookAgainAndAgainAtWhatItMayNotPublish(t *testing.T) {
+	w := givenUp()
+	w.election, w.authority, w.standing = ElectionAwaited, authorityNone, standingNew
+	w.pool.Spec.Weights.Strategy, w.pool.Spec.Weights.DeadlineSeconds = v1alpha1.RolloutInPlace, 0
+	b := string(running("b").incarnation)
+	w.verdicts[b] = prober.Observation{Verdict: prober.Healthy, WeightVersion: "v2", VersionConfirmed: true, At: noon}
+	p := decide(w, noon)
+	if p.course != courseFollow || p.weights.rollout.Published != "v2" {
+		t.Fatalf("course %d, published %q; want to follow where v2 could be published", p.course, p.weights.rollout.Published)
+	}
+	if !p.deadline.IsZero() {
+		t.Errorf("looks again after %v, though only the leader can change anything", p.deadline.Sub(noon))
+	}
+}
