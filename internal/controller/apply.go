@@ -204,11 +204,15 @@ func (r *Reconciler) handOver(w *world, p *plan, now time.Time, known ...router.
 
 // setProbes has the backends of the fleet probed. It follows the hand-over, so that the router
 // knows what it hears of. A pause is told to the prober before the engine is, so that no probe sent
-// before it counts, and its end after the engine has answered.
+// before it counts, and its end after the engine has answered. Who follows pauses nothing, and would not
+// hear when the leader has: its probes go on.
 func (r *Reconciler) setProbes(w *world, p *plan) {
 	pool := string(w.pool.UID)
 	r.prober.Set(pool, p.targets)
-	paused := p.pausedLives()
+	var paused map[router.Incarnation]struct{}
+	if p.course != courseFollow {
+		paused = p.pausedLives()
+	}
 	for i := range p.targets {
 		key := prober.Key{Pool: pool, Incarnation: p.targets[i].Incarnation}
 		tell := r.prober.Resume
