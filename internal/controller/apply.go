@@ -49,7 +49,9 @@ func (r *Reconciler) steps(w *world, p *plan, now time.Time) []step {
 			{"hold the pool's end", func(ctx context.Context) error { return r.holdEnd(ctx, w, p) }},
 			{"record facts", func(ctx context.Context) error { return r.recordFacts(ctx, w, p, now) }},
 			{"begin the term", func(ctx context.Context) error { return r.begin(ctx, w, p, now) }},
+			{"have probes begin anew", func(context.Context) error { r.probeAgain(w); return nil }},
 			{"hand over the fleet, and what the probes know of it", func(context.Context) error { return r.handOver(w, p, now, w.health()...) }},
+			{"tell what they have found", func(context.Context) error { r.tellFound(w, now); return nil }},
 			{"set the probes", func(context.Context) error { r.setProbes(w, p); return nil }},
 			{"tell the engines", func(ctx context.Context) error { r.tellEngines(ctx, w, p); return nil }},
 			{"let the pool go", func(ctx context.Context) error { return r.letGo(ctx, w, p) }},
@@ -91,6 +93,34 @@ func (w *world) health() []router.Observation {
 		known = append(known, observationOf(o))
 	}
 	return known
+}
+
+// probeAgain has the probes of a follower begin anew once it leads, where they may be out of date. The
+// router hears nothing of before: a session whose home looks well, but not its version, would leave it.
+func (r *Reconciler) probeAgain(w *world) {
+	if !w.doubtsVersions() {
+		return
+	}
+	for life := range w.verdicts {
+		key := prober.Key{Pool: string(w.pool.UID), Incarnation: life}
+		// A target that is not there any more has nothing to be told.
+		_ = r.prober.Pause(key)
+		_ = r.prober.Resume(key)
+	}
+	w.verdicts = nil
+}
+
+// tellFound hands the router what such probes found before it knew the backends. Of one that read no
+// version it hears at the next.
+func (r *Reconciler) tellFound(w *world, now time.Time) {
+	if !w.doubtsVersions() {
+		return
+	}
+	for _, o := range r.prober.Latest(string(w.pool.UID)) {
+		if o.VersionConfirmed {
+			w.tenure.table.Observe(observationOf(o), now)
+		}
+	}
 }
 
 // leave forgets a pool that is not there any more.

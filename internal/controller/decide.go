@@ -105,6 +105,9 @@ func decide(w world, now time.Time) plan {
 	case courseLead:
 		p.term = past.Term + 1
 		w.origin = originOf(w.pool)
+		if w.doubtsVersions() {
+			w.verdicts = nil
+		}
 	case courseServe, courseFollow, courseResume, courseLeave, courseFinish:
 	}
 	p.startSeconds = max(past.StartSeconds, startSecondsOf(&w.pool.Spec))
@@ -140,6 +143,12 @@ func courseOf(w world) course {
 	default:
 		return courseServe
 	}
+}
+
+// doubtsVersions reports whether what was read before a term began may be older than what the leader
+// before did to the weights: only a change from disk makes an engine that served serve others.
+func (w *world) doubtsVersions() bool {
+	return w.pool.Spec.Weights != nil && w.pool.Spec.Weights.Source == v1alpha1.WeightsDisk
 }
 
 // originOf says whether an earlier term granted leases of the pool.

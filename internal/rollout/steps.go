@@ -37,7 +37,7 @@ func (v *view) next(i int) move {
 		return v.finish(b)
 	case b.Pause == PausedByOthers: // what it says now is not believed once it goes on
 		return wait(Absent, "the engine is paused by somebody else")
-	case !v.begun(b) && b.Report.Freshness == Stale:
+	case v.unread(b):
 		return do(Verifying, Step{Kind: StepVerify})
 	case v.ask.Source == External:
 		return v.expect(b)
@@ -47,6 +47,9 @@ func (v *view) next(i int) move {
 		return v.bring(b)
 	}
 }
+
+// unread reports whether an engine's version has to be read before anything else is done.
+func (v *view) unread(b *Backend) bool { return !v.begun(b) && b.Report.Freshness == Stale }
 
 // waitsForTurn reports whether a backend is left to serve the version that the pool leaves.
 func (v *view) waitsForTurn(i int) bool {
