@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"time"
 
@@ -53,6 +54,19 @@ func (o *electionOptions) bind(flags *flag.FlagSet) {
 	flags.DurationVar(&o.renew, "leader-renew-deadline", 7*time.Second,
 		"how long after sending its last successful renewal the leader still grants; below the lease duration")
 	flags.DurationVar(&o.retry, "leader-retry-period", time.Second, "the pause between two renewals, or looks at the Lease")
+}
+
+// validate refuses an address that other replicas cannot call: with a wildcard each would find itself.
+func (o *electionOptions) validate(bound string) error {
+	if !o.elect {
+		return nil
+	}
+	address := cmp.Or(o.advertise, bound)
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err != nil || host == "" || ip != nil && ip.IsUnspecified() {
+		return fmt.Errorf("--leader-elect needs --lease-advertise-address, the host:port at which other replicas reach this one: %q is none", address)
+	}
+	return nil
 }
 
 // leadership adapts the election to the lease API.

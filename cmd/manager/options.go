@@ -63,7 +63,7 @@ func (o *options) validate(arguments []string) error {
 		return errors.New("--leader-elect needs --token-key-secret or --token-key-file: replicas must know each other's tokens")
 	}
 	_, err := o.engines.parse()
-	return cmp.Or(err, o.security.validate(), o.validatePorts(), o.logging.validate(), o.tracing.validate())
+	return cmp.Or(err, o.election.validate(o.leaseAddress), o.security.validate(), o.validatePorts(), o.logging.validate(), o.tracing.validate())
 }
 
 // tokenKeys are the keys that lease tokens are made and verified with.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,6 +48,29 @@ func TestArgumentsThatMakeNoSenseAreRefusedByName(t *testing.T) {
 		if _, err := parse(t, argument); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error that names %s", argument, err, want)
 		}
+	}
+}
+
+func TestReplicasAreToldWhereToFindEachOther(t *testing.T) {
+	replicas := []string{"--leader-elect", "--token-key-secret=keys", "--authentication=TokenReview"}
+	for name, c := range map[string]struct {
+		more []string
+		fine bool
+	}{
+		"bound to one address":               {[]string{"--lease-bind-address=10.0.0.7:8085"}, true},
+		"bound to all, and one is said":      {[]string{"--lease-bind-address=:8085", "--lease-advertise-address=10.0.0.7:8085"}, true},
+		"bound to all, and none is said":     {[]string{"--lease-bind-address=0.0.0.0:8085"}, false},
+		"bound to all of IPv6, none is said": {[]string{"--lease-bind-address=[::]:8085"}, false},
+		"bound to every host, none is said":  {[]string{"--lease-bind-address=:8085"}, false},
+		"what is said is no host and port":   {[]string{"--lease-advertise-address=10.0.0.7"}, false},
+	} {
+		_, err := parse(t, append(slices.Clone(replicas), c.more...)...)
+		if c.fine && err != nil || !c.fine && (err == nil || !strings.Contains(err.Error(), "--lease-advertise-address")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := parse(t, "--authentication=TokenReview", "--lease-bind-address=:8085"); err != nil {
+		t.Errorf("the only replica has nobody to be found by: %v", err)
 	}
 }
 
