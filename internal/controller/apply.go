@@ -32,7 +32,10 @@ func (r *Reconciler) apply(ctx context.Context, w *world, p *plan, now time.Time
 func (r *Reconciler) steps(w *world, p *plan, now time.Time) []step {
 	switch p.course {
 	case courseFollow:
-		return []step{{"set the probes", func(context.Context) error { r.setProbes(w, p); return nil }}}
+		return []step{
+			{"set the probes", func(context.Context) error { r.setProbes(w, p); return nil }},
+			{"forget what nobody counts on", func(context.Context) error { w.tenure.settle(w.nobodys()); return nil }},
+		}
 	case courseResume:
 		resume := step{"see the term stand", func(ctx context.Context) error { return r.assume(ctx, w) }}
 		return append([]step{resume}, r.serving(w, p, now)...)
@@ -127,7 +130,7 @@ func (r *Reconciler) tellFound(w *world, now time.Time) {
 func (r *Reconciler) leave(ctx context.Context, w *world) {
 	if t := r.tenures.leave(w.key); t != nil {
 		r.prober.Forget(string(t.uid))
-		if w.leaving == nil {
+		if w.leaving == nil || w.leaving.UID != t.uid {
 			r.dismiss(t.uid)
 		}
 	}

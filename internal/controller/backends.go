@@ -34,7 +34,7 @@ func (a account) backends(now time.Time) []v1alpha1.BackendStatus {
 		entry := a.entryOf(&b, seen)
 		was := before[[2]string{entry.Name, entry.Incarnation}]
 		if was != nil {
-			entry.QuietSince = a.plan.weights.still(was.QuietSince)
+			entry.QuietSince = a.plan.weights.stillOn(&b, was.QuietSince)
 		}
 		entry.IsolationStartTime = isolationOf(seen, was, now)
 		entry.LastTransitionTime = transitionOf(&entry, was, now)

@@ -51,6 +51,19 @@ func TestAPodsOwnDrainComesBeforeThatOfItsNode(t *testing.T) {
 	}
 }
 
+func TestADrainOfTheSpecIsNotTakenForThatOfANodeWhileNodesAreAwaited(t *testing.T) {
+	pod := running("a")
+	pod.node = "n"
+	w := worldWith(pod)
+	w.pool.Spec.Backends.OnCordon, w.nodes = v1alpha1.CordonMove, nodesAwaited
+	w.pool.Spec.Drain = []v1alpha1.DrainSpec{{Backend: "a", Sessions: v1alpha1.DrainKeep}}
+	began := metav1.NewTime(noon.Add(-time.Minute))
+	w.pool.Status.Backends = []v1alpha1.BackendStatus{{Name: "a", Incarnation: string(pod.incarnation), DrainStartTime: &began}}
+	if got := decide(w, noon).berths[0].drain; got.mode != router.DrainKeep || !got.start.Equal(began.Time) {
+		t.Errorf("drained as %s since %v, want its sessions kept, since %v", got.mode, got.start, began)
+	}
+}
+
 func TestAPoolLooksAgainWhileNodesAreAwaited(t *testing.T) {
 	w := worldWith(running("a"))
 	w.nodes = nodesAwaited

@@ -86,6 +86,9 @@ type berth struct {
 	forgotten bool
 	// declared is a fact: the version for which the trainer's word stands.
 	declared rollout.Version
+	// interrupted: it is a static endpoint that was out of reach, or that nobody watched. Another process
+	// may stand behind it by now.
+	interrupted bool
 }
 
 // decide makes the plan for a pool. It is a pure function of the world and the time, and reads no
@@ -175,7 +178,7 @@ func (p *plan) planBerths(w world, sightings []sighting, now time.Time) {
 		if s.process == processEnded {
 			s.ends()
 		}
-		p.addBerth(w, berth{sighting: s, place: placeMember, load: loadOf(w, s)}, drains[s.name], now)
+		p.addBerth(w, berth{sighting: s, place: placeMember, load: loadOf(w, s, ended)}, drains[s.name], now)
 	}
 	known := ended
 	for i := range p.berths {
@@ -230,17 +233,34 @@ func (p *plan) names(name string) bool {
 func (p *plan) addBerth(w world, b berth, asked *v1alpha1.DrainSpec, now time.Time) {
 	entries := w.pool.Status.Backends
 	began := drainStart(entries, b.name, string(b.incarnation), asked)
-	own := b.sighting.drain
+	own, unasked := b.sighting.drain, began
+	if asked != nil {
+		unasked = time.Time{} // that a drain of the spec began says nothing of the node
+	}
 	if own.reason == "" {
-		own = cordonCause(&w, &b.sighting, began)
+		own = cordonCause(&w, &b.sighting, unasked)
 	}
 	b.drain = planDrain(own, asked, began, now)
+	b.interrupted = b.isEndpoint() && w.lostSight(b.incarnation)
 	for i := range entries {
 		if entries[i].IsolationStartTime != nil && entries[i].Incarnation == string(b.incarnation) {
 			b.isolated = entries[i].IsolationStartTime.Time
 		}
 	}
 	p.berths = append(p.berths, b)
+}
+
+// lostSight reports whether the process behind an endpoint may have been replaced since the last look: it
+// does not answer, or an earlier term watched it. One that is paused answers.
+func (w *world) lostSight(life router.Incarnation) bool {
+	switch w.verdicts[string(life)].Verdict {
+	case prober.Refused, prober.Unhealthy:
+		return true
+	case prober.Unknown:
+		return w.standing == standingNew && w.origin == originTakenOver
+	case prober.Healthy, prober.SuspectedPaused:
+	}
+	return false
 }
 
 // strayBerth says what became of a stray, and of its address: behind that of a missing pod another
@@ -261,9 +281,11 @@ func strayBerth(s stray, replaced bool) berth {
 }
 
 // loadOf says whether executions that this tenure did not grant may run on a backend that the
-// router meets.
-func loadOf(w world, s sighting) router.Load {
+// router meets. ended are lives that are known to be over.
+func loadOf(w world, s sighting, ended map[router.Incarnation]struct{}) router.Load {
 	switch {
+	case w.sharesEngine(&s, ended):
+		return router.LoadUnknown
 	case s.engineKey != "" && w.servedOther(s.engineKey):
 		return router.LoadUnknown
 	case w.origin == originFirst:
@@ -273,6 +295,19 @@ func loadOf(w world, s sighting) router.Load {
 	default:
 		return router.LoadNone
 	}
+}
+
+// sharesEngine reports whether the engine that a backend stands for was met under another name, or in
+// another life of an endpoint: what was granted there runs here. A pod's engine is the pod's alone.
+func (w *world) sharesEngine(s *sighting, ended map[router.Incarnation]struct{}) bool {
+	_, isPod := podOf(s.incarnation)
+	return slices.ContainsFunc(w.strays, func(other stray) bool {
+		_, over := ended[other.incarnation]
+		if _, otherPod := podOf(other.incarnation); isPod && otherPod || over || other.forgotten || other.fate == fateEnded || other.incarnation == s.incarnation {
+			return false
+		}
+		return s.url != "" && engineAt(other.url) == engineAt(s.url)
+	})
 }
 
 // planGone lists the lives that are known to have ended.

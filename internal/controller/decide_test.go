@@ -104,6 +104,42 @@ func TestDecideJudgesTheLoadOfAnEngineByWhereItComesFrom(t *testing.T) {
 	}
 }
 
+func TestDecideKnowsAnEngineAgainUnderAnotherName(t *testing.T) {
+	old := stray{name: "old", incarnation: "endpoint:old/1", url: "http://x:1"}
+	for name, c := range map[string]struct {
+		url    v1alpha1.EndpointURL
+		change func(*world)
+		want   router.Load
+	}{
+		"the engine of a name that is gone":     {"http://x:1/", func(*world) {}, router.LoadUnknown},
+		"another engine":                        {"http://y:1", func(*world) {}, router.LoadNone},
+		"the engine of a pod that was selected": {"http://x:1", func(w *world) { w.strays[0].incarnation = "uid/0" }, router.LoadUnknown},
+		"an address whose engine is said to be gone": {"http://x:1", func(w *world) {
+			w.pool.Spec.ConfirmedGone = []v1alpha1.Incarnation{"endpoint:old/1"}
+		}, router.LoadNone},
+		"the address of a pod that has ended": {"http://x:1", func(w *world) {
+			w.strays[0].incarnation, w.strays[0].fate = "uid/0", fateEnded
+		}, router.LoadNone},
+		"its own engine": {"http://x:1", func(w *world) { w.strays[0].incarnation = "endpoint:new/2" }, router.LoadNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worldWith()
+			w.origin, w.strays = originFirst, []stray{old}
+			w.pool.Spec.Backends = v1alpha1.BackendsSpec{Endpoints: []v1alpha1.Endpoint{{Name: "new", URL: c.url}}}
+			w.pool.Status.Lives = 1
+			c.change(&w)
+			if got := decide(w, noon).fleet.Members[0].Load; got != c.want {
+				t.Errorf("load %q, want %q", got, c.want)
+			}
+		})
+	}
+	w := worldWith(running("a"))
+	w.strays = []stray{{name: "b", incarnation: "b-uid/b-0", url: running("a").url, fate: fateMissing}}
+	if got := decide(w, noon).fleet.Members[0].Load; got != router.LoadNone {
+		t.Error("a new pod at the address of one that is gone is taken for it")
+	}
+}
+
 func TestDecideHandsOverOnlyLivingProcesses(t *testing.T) {
 	waiting := sighting{name: "waiting", unusable: v1alpha1.ReasonStarting}
 	another := sighting{name: "another", unusable: v1alpha1.ReasonStarting}

@@ -1,11 +1,20 @@
 package controller
 
 import (
+	"context"
+	"maps"
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
 	"github.com/berthmaster/berthmaster/internal/prober"
+	"github.com/berthmaster/berthmaster/internal/router"
 )
 
 // toldProbes is a prober that takes note of the pauses, and the ends of pauses, that it is told of.
@@ -79,5 +88,57 @@ func TestWhoTakesOverChangesOfWeightsProbesAgainBeforeItGrants(t *testing.T) {
 		if got := len(w.health()); got != c.known {
 			t.Errorf("%s: the router is told of the health of %d, want %d", source, got, c.known)
 		}
+	}
+}
+
+// Engines end for as long as a replica follows. What it must know when it leads is what became of the
+// lives that an earlier term may have counted something on, and the status names those.
+func TestAReplicaThatFollowsRemembersTheEndsOfWhatTheStatusNamesAlone(t *testing.T) {
+	w := worldWith(running("a"))
+	w.election, w.authority, w.standing = ElectionAwaited, authorityNone, standingNew
+	w.pool.Status.Backends = []v1alpha1.BackendStatus{{Name: "b", Incarnation: "b-uid/b-0"}}
+	w.tenure = &tenure{table: router.NewTable("pool", nil, noon), ended: map[router.Incarnation]struct{}{}}
+	w.tenure.bury([]router.Incarnation{"b-uid/b-0", "a-uid/earlier"}, noon)
+	w.ended = w.tenure.buried()
+	p := decide(w, noon)
+	for _, step := range (&Reconciler{prober: &toldProbes{}}).steps(&w, &p, noon) {
+		if err := step.do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[router.Incarnation]struct{}{"b-uid/b-0": {}}
+	if got := w.tenure.buried(); !maps.Equal(got, want) {
+		t.Errorf("remembers the ends of %v, want %v", got, want)
+	}
+}
+
+func TestTheEndOfAContainerOfOthersIsNotRemembered(t *testing.T) {
+	ts := newTenures(router.NewPools(), func(context.Context, types.NamespacedName) {}, untilDone)
+	defer ts.close()
+	tenure := ts.enter(t.Context(), thePool, "u", noon)
+	tenure.watch(labels.SelectorFromSet(labels.Set{"app": "sglang"}), map[types.UID]struct{}{"counted": {}})
+	r := &Reconciler{tenures: ts, clock: testingclock.NewFakePassiveClock(noon)}
+	ended := func(uid types.UID, app string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: thePool.Namespace, Name: string(uid), UID: uid, Labels: map[string]string{"app": app}}}
+	}
+	r.bury([]router.Incarnation{"job/1"}, ended("job", "other"))
+	r.bury([]router.Incarnation{"selected/1"}, ended("selected", "sglang"))
+	r.bury([]router.Incarnation{"counted/1"}, ended("counted", "other"))
+	r.bury([]router.Incarnation{"was/1"}, ended("was", "sglang"), ended("was", "other"))
+	want := map[router.Incarnation]struct{}{"selected/1": {}, "counted/1": {}, "was/1": {}}
+	if got := tenure.buried(); !maps.Equal(got, want) {
+		t.Errorf("remembers the ends of %v, want %v", got, want)
+	}
+}
+
+func TestAReplicaThatFollowsIsConcernedByThePodsThatTheStatusNames(t *testing.T) {
+	w := worldWith()
+	w.pool.Status.Backends = []v1alpha1.BackendStatus{{Name: "b", Incarnation: "b-uid/b-0"}, {Name: "c", Incarnation: "endpoint:c/1"}}
+	if got := w.countedOn(); len(got) != 0 {
+		t.Errorf("a leader that knows of no backend counts on %v", got)
+	}
+	w.standing = standingNew
+	if _, named := w.countedOn()["b-uid"]; !named {
+		t.Error("who follows is not concerned by a pod that the status names")
 	}
 }

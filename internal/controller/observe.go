@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -171,7 +172,7 @@ func newer(a, b metav1.Object) bool {
 func (r *Reconciler) readPods(ctx context.Context, reader client.Reader, w *world) error {
 	backends := &w.pool.Spec.Backends
 	if backends.Selector == nil {
-		w.tenure.watch(nil, nil)
+		w.tenure.watch(nil, w.countedOn())
 		return nil
 	}
 	selector, err := selectorOf(backends)
@@ -232,13 +233,31 @@ func sightPods(pods []corev1.Pod, backends *v1alpha1.BackendsSpec) []sighting {
 	return seen
 }
 
-// countedOn lists the pods that the router may count something on.
+// countedOn lists the pods that the router may count something on, and before this process leads those
+// that the status names: the leader of before may.
 func (w *world) countedOn() map[types.UID]struct{} {
 	pods := map[types.UID]struct{}{}
-	for i := range w.snapshot.Backends {
-		if uid, isPod := podOf(w.snapshot.Backends[i].Incarnation); isPod {
+	add := func(life router.Incarnation) {
+		if uid, isPod := podOf(life); isPod {
 			pods[uid] = struct{}{}
 		}
 	}
+	for i := range w.snapshot.Backends {
+		add(w.snapshot.Backends[i].Incarnation)
+	}
+	if w.standing == standingNew {
+		for i := range w.pool.Status.Backends {
+			add(router.Incarnation(w.pool.Status.Backends[i].Incarnation))
+		}
+	}
 	return pods
+}
+
+// nobodys are the ends of lives that the status does not name: no earlier term counts anything there.
+func (w *world) nobodys() map[router.Incarnation]struct{} {
+	lives := maps.Clone(w.ended)
+	for i := range w.pool.Status.Backends {
+		delete(lives, router.Incarnation(w.pool.Status.Backends[i].Incarnation))
+	}
+	return lives
 }

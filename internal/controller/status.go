@@ -69,7 +69,7 @@ func withFacts(before *v1alpha1.InferencePoolStatus, p *plan, now time.Time) *v1
 			entry = &status.Backends[len(status.Backends)-1]
 		}
 		b.record(entry, now)
-		entry.QuietSince = p.weights.still(entry.QuietSince)
+		entry.QuietSince = p.weights.stillOn(b, entry.QuietSince)
 	}
 	if len(status.Backends) > maxBackends {
 		status.Backends = bounded(status.Backends)

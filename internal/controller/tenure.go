@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -64,7 +65,8 @@ type tenure struct {
 	mu sync.Mutex
 	// selector chooses the pool's pods. Guarded by mu.
 	selector labels.Selector
-	// pods are those that the router may count something on, selected or not. Guarded by mu.
+	// pods are those that the router may count something on, selected or not; nil until somebody has
+	// looked. Guarded by mu.
 	pods map[types.UID]struct{}
 	// proxy is spec.proxy. Guarded by mu.
 	proxy v1alpha1.ProxySpec
@@ -125,6 +127,15 @@ func (t *tenure) concerns(uid types.UID, set labels.Set) bool {
 		return true
 	}
 	return t.selector != nil && t.selector.Matches(set)
+}
+
+// mayCount reports whether something may be counted on a pod: it matters to the pool, or nobody has looked
+// yet which do.
+func (t *tenure) mayCount(pod *corev1.Pod) bool {
+	t.mu.Lock()
+	unseen := t.pods == nil
+	t.mu.Unlock()
+	return unseen || t.concerns(pod.UID, labels.Set(pod.Labels))
 }
 
 // standsOn says of which nodes cordons matter to the pool.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/berthmaster/berthmaster/api/v1alpha1"
 	"github.com/berthmaster/berthmaster/internal/prober"
 	"github.com/berthmaster/berthmaster/internal/router"
 )
@@ -181,5 +182,22 @@ func TestOriginsTellOldEnginesAndThoseOfOthers(t *testing.T) {
 	o.forget([]router.Incarnation{"old", "e"})
 	if o.isOld("old") || o.servedOther("e", "two") {
 		t.Error("what has ended is remembered")
+	}
+}
+
+func TestAPoolOfTheSameNameThatIsBeingDeletedEndsWhatTheOneBeforeHad(t *testing.T) {
+	ts := newTenures(router.NewPools(), func(context.Context, types.NamespacedName) {}, untilDone)
+	defer ts.close()
+	r := &Reconciler{tenures: ts, claims: newClaims(), keyring: newKeyring(), desk: newDesk(nil, nil), prober: &toldProbes{}}
+	defer r.desk.close()
+	for leaving, forgotten := range map[types.UID]bool{"one": false, "another": true} {
+		ts.enter(t.Context(), thePool, "one", noon)
+		r.keyring.put("one", credentials{secret: "keys"})
+		pool := &v1alpha1.InferencePool{}
+		pool.UID = leaving
+		r.leave(t.Context(), &world{key: thePool, leaving: pool})
+		if got := r.keyring.get("one").secret == ""; got != forgotten {
+			t.Errorf("pool %s leaves: the keys of pool one are forgotten: %t, want %t", leaving, got, forgotten)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -40,12 +41,12 @@ func (r *Reconciler) podHandler() handler.TypedEventHandler[*corev1.Pod, reconci
 			if e.IsInInitialList || r.follows() {
 				r.origins.met(currentLives(e.Object))
 			}
-			r.bury(e.Object.Namespace, endedLives(e.Object))
+			r.bury(endedLives(e.Object), e.Object)
 			r.wakePools(q, e.Object)
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Pod], q queue) {
 			ended := append(endedLives(e.ObjectNew), supersededLives(e.ObjectOld, e.ObjectNew)...)
-			r.bury(e.ObjectNew.Namespace, ended)
+			r.bury(ended, e.ObjectOld, e.ObjectNew)
 			r.origins.forget(ended)
 			if r.follows() {
 				r.origins.met(currentLives(e.ObjectNew))
@@ -53,7 +54,7 @@ func (r *Reconciler) podHandler() handler.TypedEventHandler[*corev1.Pod, reconci
 			r.wakePools(q, e.ObjectOld, e.ObjectNew)
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q queue) {
-			r.bury(e.Object.Namespace, endedLives(e.Object))
+			r.bury(endedLives(e.Object), e.Object)
 			r.origins.forget(append(currentLives(e.Object), endedLives(e.Object)...))
 			r.wakePools(q, e.Object)
 		},
@@ -66,15 +67,19 @@ func (r *Reconciler) follows() bool {
 	return command == authorityNone
 }
 
-// bury tells every pool of the namespace that lives have ended: which of them counted something
-// there, each table knows itself.
-func (r *Reconciler) bury(namespace string, lives []router.Incarnation) {
+// bury tells every pool of the namespace that lives of a pod have ended: which of them counted something
+// there, each table knows itself. Those that any of the states of the pod concerns remember it, too.
+func (r *Reconciler) bury(lives []router.Incarnation, states ...*corev1.Pod) {
 	if len(lives) == 0 {
 		return
 	}
 	now := r.clock.Now()
-	for _, t := range r.tenures.in(namespace) {
-		t.bury(lives, now)
+	for _, t := range r.tenures.in(states[0].Namespace) {
+		if slices.ContainsFunc(states, t.mayCount) {
+			t.bury(lives, now)
+		} else {
+			t.table.Gone(lives, now)
+		}
 	}
 }
 

@@ -93,7 +93,15 @@ func (p *plan) declaredFor(w *world, b *berth, f engineFacts) rollout.Version {
 	}
 }
 
-// still is the mark of an incarnation, or of the pool, after a plan: it goes with the fence or hold.
+// stillOn is the mark of an incarnation after a plan: an endpoint that was out of reach loses it.
+func (p *weightsPlan) stillOn(b *berth, mark *metav1.Time) *metav1.Time {
+	if b.interrupted {
+		return nil
+	}
+	return p.still(mark)
+}
+
+// still is the mark of the pool after a plan: it goes with the fence or hold.
 func (p *weightsPlan) still(mark *metav1.Time) *metav1.Time {
 	if p.quiet {
 		return mark

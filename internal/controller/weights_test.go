@@ -220,3 +220,37 @@ func TestAReplicaThatFollowsDoesNotLookAgainAndAgainAtWhatItMayNotPublish(t *tes
 		t.Errorf("looks again after %v, though only the leader can change anything", p.deadline.Sub(noon))
 	}
 }
+
+func TestAnEndpointThatWasOutOfReachWasNotThereThroughout(t *testing.T) {
+	at := metav1.NewTime(noon)
+	for name, c := range map[string]struct {
+		verdict  prober.Verdict
+		standing standing
+		kept     bool
+	}{
+		"it was well":                           {prober.Healthy, standingLeads, true},
+		"it seems paused, as for a push":        {prober.SuspectedPaused, standingLeads, true},
+		"it has not been probed in this term":   {prober.Unknown, standingLeads, true},
+		"its connections were refused":          {prober.Refused, standingLeads, false},
+		"it failed":                             {prober.Unhealthy, standingLeads, false},
+		"nobody watched it between two terms":   {prober.Unknown, standingNew, false},
+		"a follower watched it between the two": {prober.Healthy, standingNew, true},
+	} {
+		w := worldWith()
+		w.standing = c.standing
+		w.pool.Spec.Leasing = v1alpha1.LeasingHeld
+		w.pool.Spec.Backends = v1alpha1.BackendsSpec{Endpoints: []v1alpha1.Endpoint{{Name: "a", URL: "http://a:1"}}}
+		w.pool.Status.Weights = &v1alpha1.WeightsStatus{QuietTime: &at}
+		w.pool.Status.Backends = []v1alpha1.BackendStatus{{Name: "a", Incarnation: "endpoint:a/1", URL: "http://a:1", QuietSince: &at}}
+		w.verdicts = map[string]prober.Observation{"endpoint:a/1": {Verdict: c.verdict}}
+		p := decide(w, noon)
+		status := withFacts(&w.pool.Status, &p, noon)
+		if got := status.Backends[0].QuietSince != nil; got != c.kept {
+			t.Errorf("%s: its mark is kept: %t, want %t", name, got, c.kept)
+		}
+		a := account{plan: &p, before: &w.pool.Status, spec: &w.pool.Spec}
+		if got := a.backends(noon)[0].QuietSince != nil; got != c.kept {
+			t.Errorf("%s: its mark is reported: %t, want %t", name, got, c.kept)
+		}
+	}
+}
