@@ -22,5 +22,8 @@
 //	figure abuse_peak_rss_mib       the most memory that the server had, but for idle_15k
 //	figure idle_15k_rss_mib         its memory with 15,000 idle connections
 //
+// The percentiles compared are those of the best round of each kind: an abuse goes on in every round of its own, and
+// whatever else the machine does meanwhile only adds to either.
+//
 // A call of the client that fails, or a server that ends, is an error, not a figure.
 package main

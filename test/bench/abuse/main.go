@@ -39,8 +39,8 @@ func main() {
 	flag.StringVar((*string)(&o.role), "role", "", "internal: which process this is")
 	flag.StringVar(&o.address, "address", "", "internal: of the server")
 	flag.StringVar(&o.abuse, "abuse", "", "internal: what the abuser does")
-	flag.DurationVar(&o.length, "length", 3*time.Second, "length of a round")
-	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each kind")
+	flag.DurationVar(&o.length, "length", 2*time.Second, "length of a round")
+	flag.IntVar(&o.rounds, "rounds", 7, "rounds of each kind")
 	flag.Float64Var(&o.rate, "rate", 300, "leases per second of the well-behaved client")
 	flag.StringVar(&o.only, "only", "", "these abuses only, separated by commas")
 	flag.Parse()
@@ -130,7 +130,7 @@ func compare(ctx context.Context, o *options, server *child.Process, name string
 		return result{}, fmt.Errorf("the abuser has ended: %w", err)
 	}
 	fmt.Fprintf(os.Stderr, "%s: p99 quiet %v, abused %v, memory %.0f MiB\n", name, quiet, abused, mib)
-	return result{ratio: float64(median(abused)) / float64(median(quiet)), mib: mib}, nil
+	return result{ratio: float64(slices.Min(abused)) / float64(slices.Min(quiet)), mib: mib}, nil
 }
 
 // forgetPeak has the kernel measure the peak of a process's memory from now on (proc_pid_clear_refs(5)).
@@ -145,9 +145,4 @@ func memory(server *child.Process, abuse string) (float64, error) {
 		return server.Usage().ResidentMiB()
 	}
 	return server.Usage().PeakMiB()
-}
-
-func median(v []time.Duration) time.Duration {
-	sorted := slices.Sorted(slices.Values(v))
-	return sorted[len(sorted)/2]
 }
