@@ -17,10 +17,10 @@ import (
 func pauses(h *house) {
 	h.tell("has the engines pause and go on, and no kubelet restarts one or calls it unready", func(ctx context.Context, s *scene) {
 		before := s.enginePods(ctx)
-		s.tellsHealth(ctx, before["sglang-0"].Status.PodIP, http.StatusOK)
+		Eventually(ctx, s.health("sglang-0")).Should(Equal(http.StatusOK))
 		s.setMode(ctx, "PausedRetract")
 		Eventually(ctx, s.pausedIs(true)).Should(Succeed())
-		s.tellsHealth(ctx, before["sglang-0"].Status.PodIP, http.StatusServiceUnavailable)
+		Eventually(ctx, s.health("sglang-0")).Should(Equal(http.StatusServiceUnavailable))
 		// Three times as long as the probes of testdata/pool would take to restart one.
 		Consistently(ctx, func() error {
 			for name, pod := range s.enginePods(ctx) {
@@ -40,15 +40,20 @@ func pauses(h *house) {
 	})
 }
 
-// tellsHealth asks an engine what a probe of /health would be told.
-func (s *scene) tellsHealth(ctx context.Context, address string, status int) {
-	GinkgoHelper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:30000/health", address), nil)
-	Expect(err).NotTo(HaveOccurred())
-	reply, err := http.DefaultClient.Do(req)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(reply.Body.Close()).To(Succeed())
-	Expect(reply.StatusCode).To(Equal(status))
+// health is what a probe of /health would be told by an engine.
+func (s *scene) health(pod string) func(context.Context) (int, error) {
+	return func(ctx context.Context) (int, error) {
+		url := fmt.Sprintf("http://%s:30000/health", s.enginePods(ctx)[pod].Status.PodIP)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return 0, err
+		}
+		reply, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return 0, err
+		}
+		return reply.StatusCode, reply.Body.Close()
+	}
 }
 
 // setMode asks for a mode of the engines.
