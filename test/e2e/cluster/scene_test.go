@@ -36,7 +36,8 @@ type scene struct {
 	quiet     []verdict.Quiet
 	enough    func() // lets no session be followed by another
 	played    chan error
-	mixed     atomic.Int64 // turns that crossed a change of weights
+	mixed     atomic.Int64     // turns that crossed a change of weights
+	before    map[string]usage // the story, by replica of the operator
 }
 
 // tell makes a spec of a story: traffic begins, happens happens, traffic ends, and the judge is asked.
@@ -56,7 +57,7 @@ func (h *house) begin(ctx SpecContext) *scene {
 	Eventually(ctx, h.enginePods).Should(HaveLen(engines))
 	h.stories++
 	s := &scene{
-		house: h, began: time.Now(), prefix: fmt.Sprintf("run%d-story%d-", h.began.UnixMilli(), h.stories),
+		house: h, began: time.Now(), before: h.usages(ctx), prefix: fmt.Sprintf("run%d-story%d-", h.began.UnixMilli(), h.stories),
 		played: make(chan error, 1),
 	}
 	enough := make(chan struct{})
@@ -126,6 +127,7 @@ func (s *scene) leaves(backends ...string) { s.disturbed = append(s.disturbed, b
 // end lets the sessions end and judges the story.
 func (s *scene) end(ctx context.Context) {
 	GinkgoHelper()
+	used := s.used(ctx, s.before)
 	s.enough()
 	Eventually(ctx, s.played).WithTimeout(5 * time.Minute).Should(Receive(BeNil()))
 	s.untilNothingCounted(ctx)
@@ -138,6 +140,7 @@ func (s *scene) end(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(events).NotTo(ContainElement(HaveField("Reason", "PoolFailed")))
 	AddReportEntry("events", brief(events))
+	AddReportEntry("operator", used)
 	counts := s.player.Counts("")
 	AddReportEntry("turns", fmt.Sprintf("%d turns in %d sessions, %d of them made again", counts.Done, counts.Ended, counts.Again))
 }
