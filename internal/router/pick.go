@@ -11,6 +11,11 @@ func (s *state) chooseFor(v *session, r *Request, now instant) (*backend, choice
 	if s.unseenHome(v, r) != nil {
 		return nil, choice{}, refuse(ReasonNoBackend, "", "the backend that the session was on has not been probed yet")
 	}
+	return s.chooseKnowing(v, r, now)
+}
+
+// chooseKnowing is chooseFor once it is known how the backend is that the session was on.
+func (s *state) chooseKnowing(v *session, r *Request, now instant) (*backend, choice, error) {
 	if v != nil && s.keepsHome(v) {
 		return s.homeOrBetter(v, r, now)
 	}
