@@ -53,6 +53,21 @@ func (k *history) saw(so func(*v1alpha1.InferencePool) bool) bool {
 	return slices.ContainsFunc(k.pools, so)
 }
 
+// unhealthy are the backends that some version said to be.
+func (k *history) unhealthy() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	found := map[string]bool{}
+	for _, pool := range k.pools {
+		for i := range pool.Status.Backends {
+			if b := &pool.Status.Backends[i]; b.State == v1alpha1.BackendUnhealthy {
+				found[b.Name] = true
+			}
+		}
+	}
+	return names(found)
+}
+
 // backend wants a version with a backend in a state, for a reason unless that is empty.
 func (k *history) backend(name string, state v1alpha1.BackendState, reason v1alpha1.BackendReason) func() error {
 	return func() error {
