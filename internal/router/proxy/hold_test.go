@@ -290,3 +290,21 @@ func TestConfigNamesTheFieldThatCannotBeUsed(t *testing.T) {
 		}
 	}
 }
+
+// The owner may shorten it while a generation runs: the renewals that the first answer asks for come too
+// late then.
+func TestALeaseIsRenewedInTheTimeToLiveThatHoldsNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newCalm(t, proxy.Config{}, after(20*time.Minute))
+		a := g.post("s")
+		pass(time.Minute)
+		g.apply(func(f *router.Fleet) { f.Config.TTL, f.Config.StartWindow = 15*time.Second, 5*time.Second })
+		pass(20 * time.Minute)
+		if s := g.snapshot(); s.Totals.Lost != 0 {
+			t.Errorf("%d leases were lost while their requests ran", s.Totals.Lost)
+		}
+		if !a.over() || a.Code != 200 {
+			t.Errorf("got %d %s", a.Code, a.Body)
+		}
+	})
+}

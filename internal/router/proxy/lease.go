@@ -63,8 +63,11 @@ func (l *lease) extend() error {
 	if l.phase == released {
 		return errReleased
 	}
-	_, err := l.table.Renew(l.grant.Claim, l.begun, l.h.cfg.Clock())
-	if err != nil && !errors.Is(err, router.ErrNoLeader) {
+	renewal, err := l.table.Renew(l.grant.Claim, l.begun, l.h.cfg.Clock())
+	switch {
+	case err == nil:
+		l.grant.TTL = renewal.TTL // the owner may have changed it
+	case !errors.Is(err, router.ErrNoLeader):
 		l.over()
 		return err
 	}
@@ -102,10 +105,12 @@ func (l *lease) refresh() (renewed bool, err error) {
 	if !l.grant.asked.IsZero() && now.Sub(l.grant.asked) <= l.grant.StartWindow/2 {
 		return false, nil
 	}
-	if _, err := l.table.Renew(l.grant.Claim, router.NotStarted, now); err != nil {
+	renewal, err := l.table.Renew(l.grant.Claim, router.NotStarted, now)
+	if err != nil {
 		return true, err
 	}
-	l.grant.asked = now
+	l.grant.asked, l.grant.StartWindow, l.grant.TTL = now, renewal.StartWindow, renewal.TTL
+	l.timer.Reset(l.grant.TTL / renewalsPerTTL)
 	return true, nil
 }
 
