@@ -23,6 +23,13 @@ func (p *Pools) Get(k PoolKey) (*Table, bool) {
 	return t, ok
 }
 
+// Serves reports whether the pool of that name is still the one that t is a table of, whichever table
+// it has by now: a router that is deposed begins with a new one.
+func (p *Pools) Serves(k PoolKey, t *Table) bool {
+	now, ok := p.Get(k)
+	return ok && now.pool == t.pool
+}
+
 // Put makes t the table of that pool; the lifetime of any other that was there ends.
 func (p *Pools) Put(k PoolKey, t *Table) {
 	p.mu.Lock()

@@ -14,6 +14,7 @@ import (
 // from any goroutine. While mu is held nothing logs, blocks, records metrics or calls out of
 // this package. Pools share nothing: each has its own table (R12).
 type Table struct {
+	pool     PoolUID
 	began    time.Time
 	changes  chan struct{}
 	lifetime lifetime
@@ -33,7 +34,7 @@ func NewTable(pool PoolUID, random io.Reader, now time.Time) *Table {
 		random = seeded()
 	}
 	return &Table{
-		began: now, changes: make(chan struct{}, 1), lifetime: newLifetime(),
+		pool: pool, began: now, changes: make(chan struct{}, 1), lifetime: newLifetime(),
 		state: newState(pool, ridsFrom(random)),
 	}
 }

@@ -49,6 +49,7 @@ func headerNumber(c *call, name string, otherwise int64) (int64, error) {
 var (
 	errNoProspect = errors.New("waiting has no prospect")
 	errPoolGone   = errors.New("the pool is gone")
+	errDeposed    = errors.New("this router has begun with the pool anew")
 )
 
 // promised is a grant and when it was asked for: the time by which its start window is counted.
@@ -118,6 +119,8 @@ func (h *Handler) wait(c *call, r router.Request) (promised, error) {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errPoolGone):
 		err = &router.Refusal{Reason: router.ReasonPoolNotFound, Detail: "the pool was removed while the request waited"}
+	case errors.Is(cause, errDeposed):
+		err = &router.Refusal{Reason: router.ReasonNoLeader, Detail: "this router has begun with the pool anew: ask again", RetryAfter: time.Second}
 	case errors.Is(cause, errNoProspect):
 		// What stood when the wait began is not what stands now.
 		if g, err = h.judged(c, &r, func() (router.Grant, error) { return c.table.Acquire(r, h.cfg.Clock()) }); err == nil {
@@ -134,8 +137,10 @@ func (h *Handler) look(c *call, end context.CancelCauseFunc) (stop func()) {
 	ready := make(chan struct{})
 	again = time.AfterFunc(h.cfg.Limits.Look, func() {
 		<-ready
-		switch now, _ := h.cfg.Pools.Get(c.pool); {
-		case now != c.table:
+		switch gone := c.table.Lifetime().Err() != nil; {
+		case gone && h.cfg.Pools.Serves(c.pool, c.table):
+			end(errDeposed)
+		case gone:
 			end(errPoolGone)
 		case h.prospect(c) == router.ProspectNone:
 			end(errNoProspect)

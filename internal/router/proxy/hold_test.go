@@ -116,11 +116,13 @@ func TestAHeldRequestIsAnsweredOnceWaitingHasNoProspect(t *testing.T) {
 			g.observe(router.Unhealthy)
 			g.apply(func(f *router.Fleet) { f.Leasing = router.LeasingOpen })
 		}, 503, "NoBackend"},
-		"the pool is removed":        {func(g *calm) { g.pools.Remove(rigKey, g.table) }, 404, "PoolNotFound"},
-		"the epoch is raised":        {func(g *calm) { g.apply(func(f *router.Fleet) { f.Epoch = 2 }) }, 409, "StaleEpoch"},
-		"the generation is over":     {func(g *calm) { g.apply(func(f *router.Fleet) { f.Senders[0].MinGeneration = 4 }) }, 409, "StaleGeneration"},
-		"another router takes over":  {func(g *calm) { g.table.LeadUntil(time.Now(), time.Now()) }, 503, "NoLeader"},
-		"the sender leaves the spec": {func(g *calm) { g.apply(func(f *router.Fleet) { f.Senders = nil }) }, 403, "SenderUnknown"},
+		"the pool is removed":         {func(g *calm) { g.pools.Remove(rigKey, g.table) }, 404, "PoolNotFound"},
+		"it is deleted and made anew": {func(g *calm) { g.pools.Put(rigKey, router.NewTable("uid-2", nil, time.Now())) }, 404, "PoolNotFound"},
+		"this router is deposed":      {func(g *calm) { g.pools.Put(rigKey, router.NewTable("uid", nil, time.Now())) }, 503, "NoLeader"},
+		"the epoch is raised":         {func(g *calm) { g.apply(func(f *router.Fleet) { f.Epoch = 2 }) }, 409, "StaleEpoch"},
+		"the generation is over":      {func(g *calm) { g.apply(func(f *router.Fleet) { f.Senders[0].MinGeneration = 4 }) }, 409, "StaleGeneration"},
+		"another router takes over":   {func(g *calm) { g.table.LeadUntil(time.Now(), time.Now()) }, 503, "NoLeader"},
+		"the sender leaves the spec":  {func(g *calm) { g.apply(func(f *router.Fleet) { f.Senders = nil }) }, 403, "SenderUnknown"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -103,6 +103,8 @@ func (s *Server) cutShort(c *call) error {
 	case c.reign != nil && c.reign.Err() != nil:
 		// It comes first: a replica that is deposed makes new tables, and the pool is not gone.
 		return noLeader("this replica does not lead any more")
+	case c.table.Lifetime().Err() != nil && s.pools.Serves(c.pool, c.table):
+		return noLeader("this replica has begun with the pool anew")
 	case c.table.Lifetime().Err() != nil:
 		return poolNotFound()
 	case s.stopping.Err() != nil:

@@ -150,6 +150,26 @@ func TestAPoolDeletedWhileClientsWaitAnswersPoolNotFound(t *testing.T) {
 	want(t, w.acquire("r2", "s2"), http.StatusNotFound, "PoolNotFound")
 }
 
+// A router that finds a later term than its own begins with a table that knows nothing: the pool is
+// there as before, and another router may have it.
+func TestAPoolWhoseTableIsBegunAnewIsNotCalledGone(t *testing.T) {
+	w := newWorld(t, 1, swift)
+	token := w.lease("doubtful", "s0").text("token")
+	released := w.startCall(t.Context(), w.pool+"/leases/doubtful/release", object{"token": token, "outcome": "Ambiguous"})
+	eventually(t, "the release waits", func() bool { return w.snapshot().Backends[0].Held == 1 })
+	w.change(fenceTrain)
+	acquired := w.start(t.Context(), ask("r1", "s1", patient))
+	w.waiting(1)
+	watched := w.watch("")
+	watched.next("State")
+	w.pools.Put(w.key, router.NewTable(w.snapshot().Pool, nil, w.clock()))
+	want(t, <-acquired, http.StatusServiceUnavailable, "NoLeader")
+	want(t, <-released, http.StatusServiceUnavailable, "NoLeader")
+	if e, ok := watched.read(); ok {
+		t.Errorf("the watch goes on with %q", e.name)
+	}
+}
+
 func TestShutdownAnswersThoseWhoWait(t *testing.T) {
 	w := newWorld(t, 1)
 	token := w.lease("doubtful", "s0").text("token")

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -63,7 +64,7 @@ func (s *Server) stream(ctx context.Context, r *http.Request, c *call, out *stre
 				err = out.heartbeat()
 			}
 		case <-ctx.Done():
-			if c.table.Lifetime().Err() != nil {
+			if errors.Is(s.cutShort(c), router.ErrPoolNotFound) {
 				_ = out.send(event{Type: eventPoolGone}) // the stream ends either way
 			}
 			return
