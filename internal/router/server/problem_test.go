@@ -12,9 +12,13 @@ import (
 
 func TestAFaultOfThisProgramIsLoggedWithTheCallItBroke(t *testing.T) {
 	var out bytes.Buffer
-	w := newWorld(t, 1, func(c *Config, _ *router.Fleet) { c.Log = slog.New(slog.NewTextHandler(&out, nil)) })
+	s, err := New(Config{Pools: router.NewPools(), Keys: Keys{Current: key(1)}, Log: slog.New(slog.NewTextHandler(&out, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
 	c := &call{pool: router.PoolKey{Namespace: "rl", Name: "policy"}, id: "r1"}
-	if p := w.server.problemOf(c.failed(errors.New("the disk of the moon"))); p.Status != 500 || strings.Contains(p.Detail, "moon") {
+	if p := s.problemOf(c.failed(errors.New("the disk of the moon"))); p.Status != 500 || strings.Contains(p.Detail, "moon") {
 		t.Errorf("the caller is told %+v", p)
 	}
 	for _, part := range []string{"level=ERROR", "pool=rl/policy", "id=r1", "the disk of the moon"} {
@@ -23,7 +27,7 @@ func TestAFaultOfThisProgramIsLoggedWithTheCallItBroke(t *testing.T) {
 		}
 	}
 	out.Reset()
-	w.server.problemOf(c.failed(&router.Refusal{Reason: router.ReasonNoBackend}))
+	s.problemOf(c.failed(&router.Refusal{Reason: router.ReasonNoBackend}))
 	if out.Len() > 0 {
 		t.Errorf("a refusal is no fault: %s", out.String())
 	}
