@@ -229,11 +229,11 @@ bench: build $(control-plane) ## Measure: one line each, "figure NAME VALUE UNIT
 	@bin/kubectl-berth simulate --workload all --output figures
 
 .PHONY: bench-report
-bench-report: build $(control-plane) ## Measure, and write the tables and plots of docs/performance.md.
+bench-report: build $(control-plane) ## Measure, and write the tables and plots of docs/performance.md; TRACE=path for one of a trace.
 	@mkdir -p .cache
 	$(MAKE) --no-print-directory bench > .cache/figures
 	@cat .cache/figures
-	go run ./internal/simulate/performance < .cache/figures
+	go run ./internal/simulate/performance $(if $(TRACE),-trace "$(TRACE)") < .cache/figures
 
 .PHONY: mutants
 mutants: ## Plant faults in the router; fail if its tests miss one.
