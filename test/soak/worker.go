@@ -66,15 +66,15 @@ func (w *worker) turn(id, session string) error {
 		}
 	}
 	lease, err := w.pool.Acquire(ctx, berth.AcquireRequest{RequestID: id, SessionID: session, Sender: "train", Epoch: 1, Wait: patience})
-	if err == nil {
-		w.counts["leases"]++
-		return w.finish(lease)
-	}
-	if ctx.Err() != nil {
+	if lease == nil && ctx.Err() != nil {
 		w.counts["cut"]++ // the client has given the id up
 		return nil
 	}
-	return w.refused(err, berth.ErrNoBackend, berth.ErrContended)
+	if err != nil {
+		return w.refused(err, berth.ErrNoBackend, berth.ErrContended)
+	}
+	w.counts["leases"]++
+	return w.finish(lease)
 }
 
 // vanish asks for a lease and is never heard of again, whether it got one or not.
