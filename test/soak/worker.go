@@ -66,12 +66,9 @@ func (w *worker) turn(id, session string) error {
 		}
 	}
 	lease, err := w.pool.Acquire(ctx, berth.AcquireRequest{RequestID: id, SessionID: session, Sender: "train", Epoch: 1, Wait: patience})
-	if lease == nil && ctx.Err() != nil {
-		w.counts["cut"]++ // the client has given the id up
-		return nil
-	}
 	if err != nil {
-		return w.refused(err, berth.ErrNoBackend, berth.ErrContended)
+		// A client that was cut has given the id up.
+		return w.refused(err, berth.ErrNoBackend, berth.ErrContended, context.DeadlineExceeded)
 	}
 	w.counts["leases"]++
 	return w.finish(lease)
