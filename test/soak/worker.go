@@ -79,13 +79,10 @@ func (w *worker) vanish(ctx context.Context, id, session string) error {
 	body := acquire(id, session)
 	body["waitSeconds"] = int(patience.Seconds())
 	a, err := w.call(ctx, http.MethodPost, "/leases", body)
-	switch {
-	case ctx.Err() != nil:
-		w.counts["cut"]++
-		return nil
-	case err != nil:
-		return err
-	case a.status == http.StatusCreated:
+	if err != nil {
+		return w.refused(err, context.DeadlineExceeded)
+	}
+	if a.status == http.StatusCreated {
 		w.counts["abandoned"]++
 		return nil
 	}
