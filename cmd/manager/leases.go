@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -102,7 +103,13 @@ func (l *leaseAPI) Start(ctx context.Context) error {
 		return fmt.Errorf("lease API: %w", err)
 	}
 	l.answers.Store(true)
-	return l.serve(ctx, listener)
+	serving, over := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { l.leases.Chronicle(serving) })
+	err = l.serve(ctx, listener)
+	over()
+	beside.Wait()
+	return err
 }
 
 // serve answers on listener, which it closes, until ctx ends. Then those who wait for a lease are

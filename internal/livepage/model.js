@@ -74,19 +74,19 @@ const lives = (pool) => new Map(pool.backends.map((b) => [b.incarnation, b]));
 // changes tells what figures and states say between two looks, beyond the events of the stream.
 function changes(before, after) {
   const out = [];
-  if (after.term > before.term) out.push(["warn", `Another router took over: term ${after.term}.`]);
+  if (after.term > before.term) out.push(termText(after.term));
   const was = lives(before);
   const told = [];
   for (const b of after.backends) {
     const old = was.get(b.incarnation);
-    if (!old) told.push(["good", `${b.name} joined: a new engine process.`]);
+    if (!old) told.push(joinedText(b.name));
     else if (old.reason !== b.reason || old.drained !== b.drained) {
       if (b.reason === "Settling" || old.reason === "Settling") continue; // comes and goes by itself
-      told.push([b.admissible ? "good" : b.reason === "Draining" ? "warn" : "bad", `${b.name} ${b.admissible ? "takes new sessions again" : why(b)}.`]);
+      told.push(b.admissible ? openedText(b.name) : closedText(b.name, b));
     }
   }
   const most = 12;
-  return out.concat(told.length > most ? [["warn", `${plural(told.length, "backend")} changed at once.`]] : told);
+  return out.concat(told.length > most ? [manyText(told.length)] : told);
 }
 
 // eventText says an event of the watch stream in words.
@@ -103,6 +103,24 @@ function eventText(e) {
   }
   return ["", e.type];
 }
+
+// recentText says in words what the router remembers, in those of what is seen as it happens.
+function recentText(h) {
+  switch (h.type) {
+    case "TermBegan": return termText(h.term);
+    case "BackendJoined": return joinedText(h.backend.name);
+    case "BackendOpened": return openedText(h.backend.name);
+    case "BackendClosed": return closedText(h.backend.name, { admissible: false, drained: h.reason === "Drained", reason: h.reason === "Drained" ? "Draining" : h.reason });
+    case "BackendsChanged": return manyText(h.count);
+  }
+  return eventText(h);
+}
+
+const termText = (term) => term > 1 ? ["warn", `Another router took over: term ${term}.`] : ["good", "A router leads the pool: term 1."];
+const joinedText = (name) => ["good", `${name} joined: a new engine process.`];
+const openedText = (name) => ["good", `${name} takes new sessions again.`];
+const closedText = (name, b) => [b.reason === "Draining" ? "warn" : "bad", `${name} ${why(b)}.`];
+const manyText = (n) => ["warn", `${plural(n, "backend")} changed at once.`];
 
 const failureText = (f) => `The pool has failed: request ${f.requestID} of session ${f.sessionID} on ${f.backend} could not be proven dead. Raising spec.epoch is the one way back.`;
 

@@ -42,11 +42,20 @@ const rest = (ms) => new Promise((done) => setTimeout(done, ms));
 async function lookForPools() {
   for (;;) {
     try {
-      now.pools = (await (await ask(api + "/inferencepools")).json()).pools.map((p) => `${p.namespace}/${p.name}`);
+      now.pools = holdOn((await (await ask(api + "/inferencepools")).json()).pools.map((p) => `${p.namespace}/${p.name}`));
       showPools();
     } catch (e) { linkIs("lost", e.status ? e.message : "No answer"); }
     await rest(now.pools.length ? 5000 : 1500);
   }
+}
+
+// holdOn keeps the pool that is looked at in the list for a while: a replica that is about to lead does not
+// know it yet, and what was seen of it is worth more than an empty page.
+function holdOn(pools) {
+  const patience = 20_000, known = pools.includes(now.key);
+  if (known || !now.key) now.missed = 0;
+  else now.missed ||= Date.now();
+  return now.missed && Date.now() - now.missed < patience ? [...pools, now.key] : pools;
 }
 
 function showPools() {
@@ -91,16 +100,34 @@ async function follow(key) {
 
 function take(event) {
   if (event.type !== "State") { tell(...eventText(event)); return; }
+  if (now.state && !event.state.term) return; // a replica that does not lead yet knows less than was seen
   if (now.state) for (const c of changes(now.state, event.state)) tell(...c);
+  else remember(now.key);
   now.state = event.state;
   show();
 }
 
-function tell(kind, text) {
-  const at = new Date(), li = make("li"), time = make("time", at.toLocaleTimeString("en-GB"));
+// remember tells what happened before this page was opened, below what has been told since.
+async function remember(key) {
+  const reply = await ask(pathOf(key) + "/recent").catch(() => null);
+  const happenings = reply ? (await reply.json()).happenings : [];
+  if (key !== now.key) return;
+  const told = new Set([...$("events").children].map((li) => li.lastChild.textContent));
+  const lines = happenings.map((h) => lineOf(new Date(h.time), ...recentText(h))).filter((li) => !told.has(li.lastChild.textContent));
+  $("events").append(...lines.reverse());
+  $("no-events").hidden = $("events").children.length > 0;
+}
+
+function lineOf(at, kind, text) {
+  const li = make("li"), time = make("time", at.toLocaleTimeString("en-GB"));
   time.dateTime = at.toISOString();
+  if (Date.now() - at > 86_400_000) put(time, `${at.toLocaleDateString("en-GB")} ${time.textContent}`);
   li.append(time, make("span", text, kind));
-  $("events").prepend(li);
+  return li;
+}
+
+function tell(kind, text) {
+  $("events").prepend(lineOf(new Date(), kind, text));
   while ($("events").children.length > 200) $("events").lastChild.remove();
   $("no-events").hidden = true;
 }

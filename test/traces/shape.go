@@ -29,24 +29,36 @@ func Named(spans []Span, name string) (out []Span) {
 // to its release; nil: they are.
 func Lease(spans []Span) error {
 	requests, count := map[string]struct{}{}, map[string]int{}
-	var root Span
-	var faults []error
 	for _, s := range spans {
 		count[s.Name]++
 		if id := s.Attributes["berthmaster.request"]; id != "" {
 			requests[id] = struct{}{}
 		}
-		if s.Parent != "" {
-			continue
-		}
-		// Two routers may have granted a request whose first answer never came: both say so by one id.
-		if root.ID != "" && root.ID != s.ID || s.Name != "acquire" {
-			faults = append(faults, fmt.Errorf("%s is a second root, or no acquire", s.Name))
-		}
-		root = s
 	}
-	if root.ID == "" || len(requests) != 1 || count["release"] != 1 {
-		faults = append(faults, fmt.Errorf("spans %v of %d requests", count, len(requests)))
+	if len(requests) != 1 || count["release"] != 1 {
+		return fmt.Errorf("spans %v of %d requests", count, len(requests))
+	}
+	return below(spans)
+}
+
+// below demands that there is one root, an acquire, and that all else hangs on it. Two routers may have
+// granted a request whose first answer never came: both say so by one id.
+func below(spans []Span) error {
+	roots := map[string]Span{}
+	var faults []error
+	for _, s := range spans {
+		if s.Parent == "" {
+			roots[s.ID] = s
+		}
+	}
+	if len(roots) != 1 {
+		return fmt.Errorf("%d roots", len(roots))
+	}
+	var root Span
+	for _, root = range roots {
+		if root.Name != "acquire" {
+			faults = append(faults, fmt.Errorf("the root is a %s", root.Name))
+		}
 	}
 	for _, s := range spans {
 		if s.Parent != "" && s.Parent != root.ID && s.Name != "wait" {
@@ -65,9 +77,9 @@ func Proxied(spans []Span, caller string) error {
 	}
 	var faults []error
 	for _, name := range []string{"acquire", "generate", "release"} {
-		below := Named(spans, name)
-		if len(below) != 1 || below[0].Parent != top[0].ID {
-			faults = append(faults, fmt.Errorf("%s: %v, want one below the proxy's", name, below))
+		list := Named(spans, name)
+		if len(list) != 1 || list[0].Parent != top[0].ID {
+			faults = append(faults, fmt.Errorf("%s: %v, want one below the proxy's", name, list))
 		}
 	}
 	return errors.Join(faults...)

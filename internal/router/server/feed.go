@@ -21,11 +21,15 @@ type feed struct {
 	mu sync.Mutex
 	// All below is guarded by mu.
 	last     router.Snapshot
-	ring     []event // the newest len(ring) events, oldest first
-	told     uint64  // the number of the newest event
+	ring     []event     // the newest len(ring) events, oldest first
+	recent   []happening // likewise, and more of it
+	told     uint64      // the number of the newest event
 	more     chan struct{}
 	watchers int
 	idle     time.Duration // how long there have been none
+
+	// followed: a goroutine of its own looks at it. Guarded by the mu of feeds.
+	followed bool
 }
 
 func newFeed(t *router.Table, size int, now time.Time) *feed {
@@ -35,23 +39,47 @@ func newFeed(t *router.Table, size int, now time.Time) *feed {
 	}
 }
 
-// look compares the pool with what it was.
+// look compares the pool with what it was. The snapshot is taken under mu, so that of two looks the
+// later one sees what is later.
 func (f *feed) look(now time.Time) {
-	after := f.table.Snapshot(now)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	news := changesBetween(&f.last, &after)
-	f.last = after
-	if len(news) == 0 {
+	before := f.last
+	f.last = f.table.Snapshot(now)
+	var news []event
+	if before.Epoch > 0 {
+		news = changesBetween(&before, &f.last)
+	}
+	f.recent = newest(append(f.recent, happenedBetween(&before, &f.last, news, now)...), recentHistory)
+	switch {
+	case before.Epoch == 0 && f.last.Epoch > 0:
+		// The router had no fleet before: what it has now is no change, and whoever watches is given
+		// the whole state.
+		f.ring = nil
+		f.told++
+	case len(news) == 0:
 		return
+	default:
+		f.ring = newest(append(f.ring, news...), f.size)
+		f.told += uint64(len(news))
 	}
-	f.ring = append(f.ring, news...)
-	if over := len(f.ring) - f.size; over > 0 {
-		f.ring = append([]event(nil), f.ring[over:]...)
-	}
-	f.told += uint64(len(news))
 	close(f.more)
 	f.more = make(chan struct{})
+}
+
+// newest is the end of a list, at most so long.
+func newest[T any](list []T, most int) []T {
+	if over := len(list) - most; over > 0 {
+		return append([]T(nil), list[over:]...)
+	}
+	return list
+}
+
+// happened copies the recent history.
+func (f *feed) happened() []happening {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]happening{}, f.recent...)
 }
 
 // after returns the events after number n, and what is closed once there are more. It fails
@@ -105,8 +133,8 @@ func (f *feed) join(by int) {
 	f.watchers += by
 }
 
-// feeds are the pools that somebody watches, each looked at by a goroutine of its own. A pool
-// without watchers costs nothing.
+// feeds are the pools that somebody watches, each looked at by a goroutine of its own, and with keepAll
+// all others, which one goroutine looks at less often.
 type feeds struct {
 	limits Limits
 	clock  func() time.Time
@@ -116,6 +144,7 @@ type feeds struct {
 
 	mu     sync.Mutex
 	closed bool                    // guarded by mu
+	keeps  bool                    // pools without watchers as well; guarded by mu
 	byPool map[*router.Table]*feed // guarded by mu
 }
 
@@ -131,14 +160,64 @@ func (v *feeds) join(t *router.Table) (f *feed, leave func(), ok bool) {
 	if v.closed {
 		return nil, nil, false
 	}
-	f = v.byPool[t]
-	if f == nil {
-		f = newFeed(t, v.limits.WatchHistory, v.clock())
-		v.byPool[t] = f
+	f = v.feedLocked(t)
+	if !f.followed {
+		f.followed = true
 		v.wg.Go(func() { v.follow(f) })
 	}
 	f.join(1)
 	return f, func() { f.join(-1) }, true
+}
+
+// feedLocked finds or makes the feed of a table for a caller that holds mu.
+func (v *feeds) feedLocked(t *router.Table) *feed {
+	f := v.byPool[t]
+	if f == nil {
+		f = newFeed(t, v.limits.WatchHistory, v.clock())
+		v.byPool[t] = f
+	}
+	return f
+}
+
+// keepAll has pools remembered that nobody watches.
+func (v *feeds) keepAll() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.keeps = true
+}
+
+// glance looks at the pools that nobody watches, and forgets those that are gone.
+func (v *feeds) glance(pools map[router.PoolKey]*router.Table) {
+	for _, f := range v.unfollowed(pools) {
+		f.look(v.clock())
+	}
+}
+
+func (v *feeds) unfollowed(pools map[router.PoolKey]*router.Table) (list []*feed) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for t, f := range v.byPool {
+		if !f.followed && t.Lifetime().Err() != nil {
+			delete(v.byPool, t)
+		}
+	}
+	for _, t := range pools {
+		if f := v.feedLocked(t); !f.followed && !v.closed && t.Lifetime().Err() == nil {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// happened is the recent history of a table; empty: none is kept.
+func (v *feeds) happened(t *router.Table) []happening {
+	v.mu.Lock()
+	f := v.byPool[t]
+	v.mu.Unlock()
+	if f == nil {
+		return []happening{}
+	}
+	return f.happened()
 }
 
 // follow looks at a pool until it goes, the server closes, or nobody has watched for a while.
@@ -158,15 +237,20 @@ func (v *feeds) follow(f *feed) {
 	}
 }
 
-// forget takes a feed out that nobody needs; a watcher who comes later begins another.
+// forget ends the following of a pool that nobody watches any more, and takes its feed out unless it is
+// kept; a watcher who comes later begins again.
 func (v *feeds) forget(f *feed) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	done := v.ctx.Err() != nil || f.table.Lifetime().Err() != nil || f.left(v.limits.WatchPeriod, v.limits.WatchLinger)
-	if done {
+	over := v.ctx.Err() != nil || f.table.Lifetime().Err() != nil
+	if !over && !f.left(v.limits.WatchPeriod, v.limits.WatchLinger) {
+		return false
+	}
+	f.followed = false
+	if over || !v.keeps {
 		delete(v.byPool, f.table)
 	}
-	return done
+	return true
 }
 
 // close ends every feed and waits for their goroutines.

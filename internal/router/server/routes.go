@@ -41,6 +41,7 @@ func (s *Server) routes() map[string]route {
 		"leases":           {map[string]handler{http.MethodPost: s.acquire}, ""},
 		"leases:batch":     {map[string]handler{http.MethodPost: s.batch}, ""},
 		"watch":            {map[string]handler{http.MethodGet: s.watch}, ""},
+		"recent":           {map[string]handler{http.MethodGet: s.recent}, ""},
 		"sessions":         {map[string]handler{http.MethodGet: s.listSessions}, ""},
 		"leases/*/renew":   {map[string]handler{http.MethodPost: s.renew}, "requestID"},
 		"leases/*/release": {map[string]handler{http.MethodPost: s.release}, "requestID"},
