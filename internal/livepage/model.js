@@ -119,7 +119,9 @@ function recentText(h) {
 const termText = (term) => term > 1 ? ["warn", `Another router took over: term ${term}.`] : ["good", "A router leads the pool: term 1."];
 const joinedText = (name) => ["good", `${name} joined: a new engine process.`];
 const openedText = (name) => ["good", `${name} takes new sessions again.`];
-const closedText = (name, b) => [b.reason === "Draining" ? "warn" : "bad", `${name} ${why(b)}.`];
+// planned are the reasons that somebody asked for, or that pass by themselves; the others are for a person to look at.
+const planned = new Set(["Retired", "Draining", "EnginePaused", "EngineUpdating", "NotProbed", "Settling", "VersionUnconfirmed", "VersionStale"]);
+const closedText = (name, b) => [planned.has(b.reason) ? "warn" : "bad", `${name} ${why(b)}.`];
 const manyText = (n) => ["warn", `${plural(n, "backend")} changed at once.`];
 
 const failureText = (f) => `The pool has failed: request ${f.requestID} of session ${f.sessionID} on ${f.backend} could not be proven dead. Raising spec.epoch is the one way back.`;

@@ -256,7 +256,7 @@ async function explain(id) {
     const s = await (await ask(`${pathOf(now.key)}/sessions/${encodeURIComponent(id)}`)).json();
     $("found").replaceChildren(...sessionText(s).map((line) => make("p", line)));
     const home = s.backend && now.state.backends.find((b) => b.incarnation === s.backend.incarnation);
-    if (home) { now.selected = home.incarnation; show(); $("found").append(make("p", `Now ${sentence(home)}.`)); }
+    if (home) { now.selected = home.incarnation; show(); $("found").append(make("p", `At ${new Date().toLocaleTimeString("en-GB")} that was ${sentence(home)}.`)); }
   } catch (e) {
     $("found").replaceChildren(make("p", e.problem?.reason === "SessionUnknown" ? `The router knows no session ${id}: it never had a lease, has ended, or was idle for too long.` : e.message));
   }

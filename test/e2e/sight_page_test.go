@@ -71,6 +71,7 @@ func (o *onlooker) reads(selector, text string) {
 func (o *onlooker) keeps(name string) {
 	GinkgoHelper()
 	o.must(o.Eval(o.ctx, `scrollTo(0, 0)`, nil))
+	o.must(o.Eval(o.ctx, `Promise.allSettled(document.getAnimations().map((a) => a.finished)).then(() => true)`, nil))
 	o.must(o.Picture(o.ctx, filepath.Join(album, name+".png")))
 }
 
@@ -91,6 +92,15 @@ func clickThrough(ctx context.Context, w *watched) {
 	if follower == leader {
 		follower = w.Replicas()[1]
 	}
+	Expect(w.Drain(ctx, "sglang-2")).To(Succeed())
+	Expect(w.Until(ctx, "sglang-2 to drain", func(p *v1alpha1.InferencePool) error {
+		for _, b := range p.Status.Backends {
+			if b.Name == "sglang-2" && (b.State == v1alpha1.BackendDraining || b.State == v1alpha1.BackendDrained) {
+				return nil
+			}
+		}
+		return errNotYet
+	})).To(Succeed())
 	o := newOnlooker(ctx)
 	o.must(o.Call(ctx, "Page.navigate", map[string]any{"url": "https://" + follower.Leases + "/"}, nil))
 	o.sees(`document.querySelector("#login")?.open`)
@@ -102,7 +112,10 @@ func clickThrough(ctx context.Context, w *watched) {
 	o.reads("#name", "policy")
 	o.reads("#link", "Live")
 	o.sees(`now.history.length > 8 && now.state.sessions > 4 && now.state.backends.some((b) => b.outstanding > 0)`)
-	o.keeps("7-live-traffic")
+	o.reads("#events", "sglang-2 is drain") // which was before the page was opened
+	Expect(w.Undrain(ctx, "sglang-2")).To(Succeed())
+	o.reads("#events", "sglang-2 takes new sessions again")
+	o.keeps("1-traffic")
 
 	Expect(w.Drain(ctx, "sglang-3")).To(Succeed())
 	o.reads("#attention", "sglang-3 is drain")
@@ -111,7 +124,8 @@ func clickThrough(ctx context.Context, w *watched) {
 	o.reads("#senders", "Fenc")
 	o.reads("#events", "Sender eval is fenced")
 	o.explains(ctx, w)
-	o.keeps("8-live-drain-and-fence")
+	o.keeps("2-drain-and-fence")
+	o.changesLooks()
 	Expect(w.Undrain(ctx, "sglang-3")).To(Succeed())
 	Expect(w.SetAccess(ctx, "eval", v1alpha1.SenderOpen)).To(Succeed())
 	o.reads("#events", "sglang-3 takes new sessions again")
@@ -125,13 +139,40 @@ func clickThrough(ctx context.Context, w *watched) {
 	leader.Quit(ctx)
 	o.reads("#badges", "term 2")
 	o.reads("#events", "Another router took over: term 2")
+	o.reads("#events", "Sender eval is fenced") // what was seen stays
 	o.reads("#link", "Live")
 	o.sees(`now.state.backends.some((b) => b.outstanding > 0)`)
-	o.keeps("9-live-take-over")
+	o.keeps("5-take-over")
+	for _, untrue := range []string{"joined", "Epoch"} { // engines and epoch are what they were
+		o.sees(fmt.Sprintf("!document.querySelector('#events').textContent.includes(%q)", untrue))
+	}
 	o.complainsOfNothing()
 	another, err := w.StartReplica(ctx, "--authentication=TokenReview", "--tls=Everywhere", "--log-level=debug")
 	Expect(err).NotTo(HaveOccurred())
 	Expect(w.UntilReady(ctx, another)).To(Succeed())
+}
+
+// changesLooks goes from light to dark, and to a phone, on which nothing may have to be scrolled sideways.
+func (o *onlooker) changesLooks() {
+	GinkgoHelper()
+	ground := func() (c string) {
+		o.must(o.Eval(o.ctx, `getComputedStyle(document.body).backgroundColor`, &c))
+		return c
+	}
+	o.must(o.Click(o.ctx, "#theme"))
+	o.reads("#theme", "Light")
+	light := ground()
+	o.must(o.Click(o.ctx, "#theme"))
+	o.reads("#theme", "Dark")
+	Expect(ground()).NotTo(Equal(light))
+	o.keeps("3-dark")
+	o.must(o.Screen(o.ctx, browser.Shape{Width: 390, Height: 844, Scale: 2, Phone: true}))
+	var beyond []string
+	o.must(o.Eval(o.ctx, `[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".sr, .skip, svg")).map((e) => e.tagName + "." + e.className)`, &beyond))
+	o.keeps("4-phone")
+	Expect(beyond).To(BeEmpty())
+	o.must(o.Screen(o.ctx, browser.Shape{Width: 1280, Height: 900, Scale: 1}))
+	o.must(o.Click(o.ctx, "#theme"))
 }
 
 // explains looks up a session that has a home.

@@ -1,3 +1,4 @@
-// Package page opens the page to look at in a real browser while simulated engines work, clicks
-// through it and keeps what was seen in .cache/page.
+// Package page opens the page to look at in a real browser: legible at a thousand backends, used by
+// keyboard, read aloud. It keeps what was seen in .cache/page. A person's way through it while sessions run
+// and the leader changes is among the stories of test/e2e.
 package page

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/berthmaster/berthmaster/internal/router"
 	"github.com/berthmaster/berthmaster/test/page/browser"
 )
 
@@ -76,6 +75,7 @@ func (v *visitor) reads(selector, text string) {
 func (v *visitor) keeps(name string) {
 	v.Helper()
 	v.must(v.Eval(v.ctx, `scrollTo(0, 0)`, nil))
+	v.must(v.Eval(v.ctx, `Promise.allSettled(document.getAnimations().map((a) => a.finished)).then(() => true)`, nil))
 	v.must(v.Picture(v.ctx, filepath.Join(pictures, name+".png")))
 }
 
@@ -107,76 +107,6 @@ func TestThePageShowsNothingToWhomTheRouterDoesNotKnow(t *testing.T) {
 	v.reads("#name", "policy-32b")
 }
 
-func TestThePageFollowsADemo(t *testing.T) {
-	s, v := newStage(t), newVisitor(t)
-	s.flow()
-	v.open(s.url)
-	v.sees(`document.querySelectorAll("#strip .cell").length === ` + strconv.Itoa(engines))
-	v.sees(`now.history.length > 12 && now.state.sessions > 20`)
-	v.reads("#link", "Live")
-	v.keeps("1-traffic")
-
-	s.change(func(f *router.Fleet) { f.Members[3].Drain = router.DrainMove })
-	v.reads("#attention", "sglang-3 is drain")
-	v.reads("#events", "sglang-3 is drain")
-	s.change(func(f *router.Fleet) { f.Senders[1].Access = router.AccessFenced })
-	v.reads("#senders", "Fenc")
-	v.reads("#events", "Sender eval is fenced")
-	s.change(func(f *router.Fleet) { f.Target = "step-42" })
-	for i := range 5 {
-		s.observe(i, router.Healthy, "step-42")
-	}
-	v.reads("#rollout", "5 of 12 backends are on it")
-	s.observe(7, router.Refused, "step-41")
-	v.reads("#attention", "sglang-7 refuses connections")
-	v.explains(s)
-	v.keeps("2-rollout")
-	v.changesColours()
-	v.keeps("3-dark")
-	v.must(v.Screen(v.ctx, phone))
-	v.fits()
-	v.keeps("4-phone")
-	v.complainsOfNothing()
-}
-
-// explains looks up a session that has a home, and one that never was.
-func (v *visitor) explains(s *stage) {
-	v.Helper()
-	s.change(func(f *router.Fleet) { f.Leasing = router.LeasingOpen })
-	g, err := s.table.Acquire(router.Request{ID: "look-1", Session: "looked-up", Sender: "train", Epoch: 3, Executions: 1}, time.Now())
-	v.must(err)
-	v.must(v.Click(v.ctx, "#session"))
-	v.must(v.Type(v.ctx, "looked-up"))
-	v.must(v.Press(v.ctx, "Enter"))
-	v.reads("#found", "looked-up of sender train lives on "+string(g.Claim.Backend)+" and has 1 active lease.")
-	v.reads("#found", "had the least load per capacity")
-	v.must(v.Eval(v.ctx, `document.querySelector("#session").select()`, nil))
-	v.must(v.Type(v.ctx, "never-was"))
-	v.must(v.Click(v.ctx, "#find button"))
-	v.reads("#found", "knows no session never-was")
-	v.must(v.Eval(v.ctx, `document.querySelector("#session").select()`, nil))
-	v.must(v.Type(v.ctx, "looked-up"))
-	v.must(v.Press(v.ctx, "Enter"))
-	v.reads("#found", "lives on")
-}
-
-// changesColours goes from the system's colours through light to dark.
-func (v *visitor) changesColours() {
-	v.Helper()
-	ground := func() (c string) {
-		v.must(v.Eval(v.ctx, `getComputedStyle(document.body).backgroundColor`, &c))
-		return c
-	}
-	v.must(v.Click(v.ctx, "#theme"))
-	v.reads("#theme", "Light")
-	light := ground()
-	v.must(v.Click(v.ctx, "#theme"))
-	v.reads("#theme", "Dark")
-	if dark := ground(); dark == light {
-		v.Errorf("the ground is %s in light and in dark", dark)
-	}
-}
-
 // fits demands that nothing has to be scrolled sideways.
 func (v *visitor) fits() {
 	v.Helper()
@@ -206,7 +136,7 @@ func TestAThousandBackendsAreLegible(t *testing.T) {
 	v.reads("#rollout", "334 of 1000 backends are on it")
 	v.reads("#attention", "more")
 	v.sees(`now.history.length > 4`)
-	v.keeps("5-thousand")
+	v.keeps("6-thousand")
 	var least float64
 	v.must(v.Eval(v.ctx, `Math.min(...[...document.querySelectorAll(".cell")].map((c) => Math.min(c.offsetWidth, c.offsetHeight)))`, &least))
 	if least < 10 {
@@ -214,7 +144,7 @@ func TestAThousandBackendsAreLegible(t *testing.T) {
 	}
 	v.must(v.Screen(v.ctx, phone))
 	v.fits()
-	v.keeps("6-thousand-phone")
+	v.keeps("7-thousand-phone")
 	v.complainsOfNothing()
 }
 

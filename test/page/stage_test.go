@@ -1,35 +1,27 @@
 package page
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/berthmaster/berthmaster/client"
-	"github.com/berthmaster/berthmaster/internal/enginesim"
-	"github.com/berthmaster/berthmaster/internal/enginesim/execlog"
 	"github.com/berthmaster/berthmaster/internal/livepage"
 	"github.com/berthmaster/berthmaster/internal/router"
 	"github.com/berthmaster/berthmaster/internal/router/server"
-	"github.com/berthmaster/berthmaster/internal/simulate/workload"
-	"github.com/berthmaster/berthmaster/test/traffic"
 )
 
 const (
 	password = "let-me-look"
-	engines  = 12
-	speed    = 20
+	backends = 12
 )
 
 var demo = router.PoolKey{Namespace: "rl", Name: "policy-32b"}
 
-// stage is a served pool of simulated engines under traffic, and a large one beside it.
+// stage is a served pool of a few backends that rest, and a large one beside it.
 type stage struct {
 	t     *testing.T
 	url   string
@@ -57,12 +49,12 @@ func newStage(t *testing.T) *stage {
 		Epoch: 3, Leasing: router.LeasingOpen, Config: router.DefaultConfig(), Published: "step-41",
 		Senders: []router.Sender{{Name: "train", Access: router.AccessOpen}, {Name: "eval", Access: router.AccessOpen}},
 	}
-	for i := range engines {
-		s.fleet.Members = append(s.fleet.Members, s.engine(fmt.Sprintf("sglang-%d", i)))
+	for i := range backends {
+		s.fleet.Members = append(s.fleet.Members, backend(fmt.Sprintf("sglang-%d", i)))
 	}
 	s.table.Lead(2, router.Takeover{}, time.Now())
 	s.change(func(*router.Fleet) {})
-	for i := range engines {
+	for i := range backends {
 		s.observe(i, router.Healthy, "step-41")
 	}
 	pools := router.NewPools()
@@ -89,18 +81,8 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-func (s *stage) engine(name string) router.Member {
-	s.t.Helper()
-	engine, err := enginesim.New(enginesim.Config{Name: name, Speed: speed})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	served := httptest.NewServer(engine)
-	s.t.Cleanup(func() {
-		served.Close()
-		engine.Close()
-	})
-	return router.Member{Name: router.BackendName(name), Incarnation: router.Incarnation(name + "-pod/1"), URL: served.URL, Capacity: 10}
+func backend(name string) router.Member {
+	return router.Member{Name: router.BackendName(name), Incarnation: router.Incarnation(name + "-pod/1"), URL: "http://127.0.0.1:30000", Capacity: 10}
 }
 
 func (s *stage) change(f func(*router.Fleet)) {
@@ -116,41 +98,6 @@ func (s *stage) change(f func(*router.Fleet)) {
 func (s *stage) observe(i int, h router.Health, v router.Version) {
 	s.seq++
 	s.table.Observe(router.Observation{Incarnation: s.fleet.Members[i].Incarnation, Seq: s.seq, Health: h, Version: v, EngineTotal: -1}, time.Now())
-}
-
-// flow lets sessions run until the test ends.
-func (s *stage) flow() {
-	s.t.Helper()
-	sessions, err := workload.Limits{Sessions: 96, Turns: 12, Output: 1024}.Generate(1)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	pool, err := client.New(client.Config{BaseURL: s.url + "/v1alpha1/namespaces/rl/inferencepools/policy-32b", Token: func(context.Context) (string, error) { return password, nil }})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	log, err := execlog.Open(filepath.Join(s.t.TempDir(), "clients.jsonl"), 0)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	enough := make(chan struct{})
-	player, err := traffic.New(traffic.Config{
-		Pool: pool, Sessions: sessions, Epoch: 3, Speed: speed, Log: log, Until: enough,
-		Sender: func(i int) string { return []string{"train", "train", "train", "eval"}[i%4] },
-	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- player.Run(ctx) }()
-	s.t.Cleanup(func() {
-		cancel()
-		close(enough)
-		<-ended // what was cut is no matter: the page is what is tested
-		pool.Close()
-		_ = log.Close()
-	})
 }
 
 // thousand is a pool of a thousand backends of which some are full, some are away and one is in need.

@@ -134,7 +134,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, standing Standi
 			return nil
 		},
 		Transport: s.toLeader, FlushInterval: -1,
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { s.forwardFailed(w, leader, err) },
+		ErrorHandler: func(w http.ResponseWriter, out *http.Request, err error) { s.forwardFailed(w, out, leader, err) },
 		ErrorLog:     s.errorLog(),
 	}
 	proxy.ServeHTTP(w, r.WithContext(ctx))
@@ -163,9 +163,12 @@ func (s *Server) errorLog() *log.Logger { return slog.NewLogLogger(s.log.Handler
 
 // forwardFailed answers a call that the leader did not: it may have taken it or not, which is why
 // every call may be made again.
-func (s *Server) forwardFailed(w http.ResponseWriter, leader string, err error) {
+func (s *Server) forwardFailed(w http.ResponseWriter, out *http.Request, leader string, err error) {
 	if !errors.Is(err, context.Canceled) {
-		s.log.Warn("lease API: the leader did not answer", "leader", leader, "error", err)
+		pool, rest, _ := split(out.URL.Path)
+		_, id := shape(rest)
+		at := &failedCall{err, pool, id}
+		s.log.Warn("lease API: the leader did not answer", append(at.facts(), "call", out.Method+" "+out.URL.Path, "leader", leader, "error", err)...)
 	}
 	s.refuse(w, noLeader("the leader did not answer"))
 }

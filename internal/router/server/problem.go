@@ -63,7 +63,7 @@ func (e *failedCall) Unwrap() error { return e.error }
 // facts are the pool and, where the path names one, the id of a request or a session.
 func (e *failedCall) facts() []any {
 	switch {
-	case e == nil:
+	case e == nil || e.pool.Name == "":
 		return nil
 	case e.id == "":
 		return []any{"pool", e.pool.Namespace + "/" + e.pool.Name}
