@@ -187,7 +187,7 @@ e2e: e2e-programs ## Users' stories on a real cluster (needs root): FOCUS=text f
 	EARLIER_SERVING="$(CURDIR)/.cache/earlier/$(EARLIER_SERVING)" EARLIER_DEFINITION="$(CURDIR)/.cache/earlier/$(EARLIER_DEFINITION)" \
 	  timeout -s KILL 45m bin/cluster/sandbox -state .cache/e2e-cluster up -- \
 	  bin/cluster/e2e.test -root "$(CURDIR)" -test.timeout 44m -ginkgo.v -ginkgo.no-color $(if $(FOCUS),-ginkgo.focus "$(FOCUS)")
-	bin/cluster/live.test -root "$(CURDIR)" -test.v
+	bin/cluster/live.test -root "$(CURDIR)" -test.v -test.run UsedAndLeaves
 
 # All that the stories need and that takes its time to build.
 .PHONY: e2e-programs
