@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -17,10 +16,8 @@ import (
 func pauses(h *house) {
 	h.tell("has the engines pause and go on, and no kubelet restarts one or calls it unready", func(ctx context.Context, s *scene) {
 		before := s.enginePods(ctx)
-		Eventually(ctx, s.health("sglang-0")).Should(Equal(http.StatusOK))
 		s.setMode(ctx, "PausedRetract")
 		Eventually(ctx, s.pausedIs(true)).Should(Succeed())
-		Eventually(ctx, s.health("sglang-0")).Should(Equal(http.StatusServiceUnavailable))
 		// Three times as long as the probes of testdata/pool would take to restart one.
 		Consistently(ctx, func() error {
 			for name, pod := range s.enginePods(ctx) {
@@ -38,22 +35,6 @@ func pauses(h *house) {
 		s.goesOn(ctx, 40)
 		Expect(s.player.Counts("").Again).To(BeZero(), "turns had to be made again")
 	})
-}
-
-// health is what a probe of /health would be told by an engine.
-func (s *scene) health(pod string) func(context.Context) (int, error) {
-	return func(ctx context.Context) (int, error) {
-		url := fmt.Sprintf("http://%s:30000/health", s.enginePods(ctx)[pod].Status.PodIP)
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return 0, err
-		}
-		reply, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return 0, err
-		}
-		return reply.StatusCode, reply.Body.Close()
-	}
 }
 
 // setMode asks for a mode of the engines.
