@@ -53,19 +53,33 @@ func (k *history) saw(so func(*v1alpha1.InferencePool) bool) bool {
 	return slices.ContainsFunc(k.pools, so)
 }
 
-// unhealthy are the backends that some version said to be.
-func (k *history) unhealthy() []string {
+// shunned are the backends of which some version said that they could not serve, for a reason that makes
+// sessions leave. That nobody has looked at one yet is none.
+func (k *history) shunned() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	found := map[string]bool{}
 	for _, pool := range k.pools {
 		for i := range pool.Status.Backends {
-			if b := &pool.Status.Backends[i]; b.State == v1alpha1.BackendUnhealthy {
+			if b := &pool.Status.Backends[i]; shuns(b) {
 				found[b.Name] = true
 			}
 		}
 	}
 	return names(found)
+}
+
+func shuns(b *v1alpha1.BackendStatus) bool {
+	switch b.State {
+	case v1alpha1.BackendUnhealthy, v1alpha1.BackendSettling, v1alpha1.BackendIsolated:
+		return true
+	case v1alpha1.BackendPending:
+		return b.Reason != v1alpha1.ReasonNotProbed
+	case v1alpha1.BackendServing, v1alpha1.BackendDraining, v1alpha1.BackendDrained, v1alpha1.BackendRetired,
+		v1alpha1.BackendPausing, v1alpha1.BackendPaused, v1alpha1.BackendContinuing,
+		v1alpha1.BackendUpdating, v1alpha1.BackendVerifying:
+	}
+	return false
 }
 
 // backend wants a version with a backend in a state, for a reason unless that is empty.

@@ -153,8 +153,9 @@ func (s *scene) run() verdict.Run {
 	clients, err := execlog.ReadClientFiles(s.clientLog())
 	Expect(err).NotTo(HaveOccurred())
 	run := verdict.Run{
-		// A machine that is very busy makes a healthy engine fail its probes. Then the status has to say so.
-		Clients: clients, Disturbed: append(s.history.unhealthy(), s.disturbed...), Quiet: s.quiet, Senders: map[string]string{},
+		// On a machine that is very busy a healthy engine fails its probes, or the kubelet's. Then the status has
+		// to say so.
+		Clients: clients, Disturbed: append(s.history.shunned(), s.disturbed...), Quiet: s.quiet, Senders: map[string]string{},
 		Engines: slices.DeleteFunc(everything, func(r execlog.Record) bool { return !strings.HasPrefix(r.Session, s.prefix) }),
 	}
 	for _, session := range s.player.Sessions() {
