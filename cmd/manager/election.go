@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -47,13 +49,27 @@ func (o *electionOptions) bind(flags *flag.FlagSet) {
 		"take part in an election, for more than one replica; without it this is the only one, and leases go on while the API server is away")
 	flags.StringVar(&o.namespace, "manager-namespace", "berthmaster-system",
 		"the namespace of the manager, with its Lease and the Secret of lease tokens")
-	flags.StringVar(&o.advertise, "lease-advertise-address", "",
-		"host:port at which other replicas reach this one's lease API; empty: --lease-bind-address")
+	flags.Func("lease-advertise-address",
+		"host:port at which other replicas reach this one's lease API; empty: --lease-bind-address. An IPv6 address needs no brackets",
+		func(text string) error { o.advertise = bracketed(text); return nil })
 	flags.DurationVar(&o.lease, "leader-lease-duration", 10*time.Second,
 		"how long other replicas wait before they take over; with the retry period it bounds the gap without grants after a crash")
 	flags.DurationVar(&o.renew, "leader-renew-deadline", 7*time.Second,
 		"how long after sending its last successful renewal the leader still grants; below the lease duration")
 	flags.DurationVar(&o.retry, "leader-retry-period", time.Second, "the pause between two renewals, or looks at the Lease")
+}
+
+// bracketed puts the brackets around an IPv6 address before a port: a manifest that says $(POD_IP):8085
+// has none.
+func bracketed(address string) string {
+	end := strings.LastIndexByte(address, ':')
+	if end < 0 {
+		return address
+	}
+	if ip, err := netip.ParseAddr(address[:end]); err != nil || !ip.Is6() {
+		return address
+	}
+	return net.JoinHostPort(address[:end], address[end+1:])
 }
 
 // validate refuses an address that other replicas cannot call: with a wildcard each would find itself.

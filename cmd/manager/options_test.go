@@ -59,6 +59,7 @@ func TestReplicasAreToldWhereToFindEachOther(t *testing.T) {
 	}{
 		"bound to one address":               {[]string{"--lease-bind-address=10.0.0.7:8085"}, true},
 		"bound to all, and one is said":      {[]string{"--lease-bind-address=:8085", "--lease-advertise-address=10.0.0.7:8085"}, true},
+		"a pod's IPv6 address and a port":    {[]string{"--lease-bind-address=:8085", "--lease-advertise-address=fd00::7:8085"}, true},
 		"bound to all, and none is said":     {[]string{"--lease-bind-address=0.0.0.0:8085"}, false},
 		"bound to all of IPv6, none is said": {[]string{"--lease-bind-address=[::]:8085"}, false},
 		"bound to every host, none is said":  {[]string{"--lease-bind-address=:8085"}, false},
@@ -67,6 +68,14 @@ func TestReplicasAreToldWhereToFindEachOther(t *testing.T) {
 		_, err := parse(t, append(slices.Clone(replicas), c.more...)...)
 		if c.fine && err != nil || !c.fine && (err == nil || !strings.Contains(err.Error(), "--lease-advertise-address")) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for given, want := range map[string]string{
+		"10.0.0.7:8085": "10.0.0.7:8085", "fd00::7:8085": "[fd00::7]:8085", "[fd00::7]:8085": "[fd00::7]:8085", "manager.rl:8085": "manager.rl:8085",
+	} {
+		o, err := parse(t, append(slices.Clone(replicas), "--lease-advertise-address="+given)...)
+		if err != nil || o.election.advertise != want {
+			t.Errorf("%s: found at %q (%v), want %q", given, o.election.advertise, err, want)
 		}
 	}
 	if _, err := parse(t, "--authentication=TokenReview", "--lease-bind-address=:8085"); err != nil {
