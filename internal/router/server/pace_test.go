@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -91,5 +92,37 @@ func TestWhoeverWaitsThroughAFollowerIsNotHurried(t *testing.T) {
 	leader.change(func(f *router.Fleet) { f.Senders[0].Access = router.AccessOpen })
 	if r := <-got; r.status != http.StatusCreated {
 		t.Errorf("%d %s", r.status, r.raw)
+	}
+}
+
+// late is an Authorizer that takes its time over the first question.
+type late struct {
+	first  sync.Once
+	asked  chan struct{}
+	answer <-chan time.Time
+}
+
+func (l *late) Authorize(*http.Request, router.PoolKey, router.SenderName) error {
+	l.first.Do(func() { close(l.asked); <-l.answer })
+	return nil
+}
+
+func TestACallerIsNotHurriedForTheTimeThatItsRightsTook(t *testing.T) {
+	over := time.NewTimer(500 * time.Millisecond) // ten times what a body may take
+	defer over.Stop()
+	guard := &late{asked: make(chan struct{}), answer: over.C}
+	w := newWorld(t, 1, func(c *Config, _ *router.Fleet) {
+		c.Authorizer, c.Limits.Read, c.Limits.Write = guard, 50*time.Millisecond, 50*time.Millisecond
+	})
+	body := `{"requestID":"r1","sessionID":"s1","sender":"train","senderGeneration":3,"epoch":1}`
+	path := strings.TrimPrefix(w.pool, w.base)
+	c := w.raw(fmt.Sprintf("POST %s/leases HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n", path, len(body)))
+	<-guard.asked
+	if _, err := io.WriteString(c, body); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(c)
+	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 201 ") {
+		t.Errorf("%v: %s", err, answer)
 	}
 }

@@ -150,12 +150,25 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h handler, c *cal
 func (s *Server) lets(w http.ResponseWriter, r *http.Request, pool router.PoolKey) bool {
 	err := s.authorize(r, pool, "")
 	if err == nil {
+		s.beginAnew(w)
 		return true
 	}
 	// net/http reads on in its body for a while; a stranger is not waited for that long.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(strangersTime))
 	s.refuse(w, err)
 	return false
+}
+
+// beginAnew gives a caller that is known now the time for its body, and for the answer, from here on: an
+// API server that answers late, or not at all, must not make a malformed request of a good one.
+func (s *Server) beginAnew(w http.ResponseWriter) {
+	if s.authorizer == nil {
+		return
+	}
+	rc := http.NewResponseController(w)
+	// Neither can fail but where there is no connection, as in a test's recorder.
+	_ = rc.SetReadDeadline(time.Now().Add(s.limits.Read))
+	_ = rc.SetWriteDeadline(time.Now().Add(s.limits.Write))
 }
 
 func (s *Server) refuseMethod(w http.ResponseWriter, v route) {
