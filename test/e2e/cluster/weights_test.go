@@ -35,7 +35,6 @@ func updatesWeights(h *house) {
 		s.fence(ctx, "Open")
 		s.goesOn(ctx, 40)
 		Expect(s.olderThan(opened, "step-2")).To(BeEmpty())
-		s.tells(ctx, "SenderFenced", "train", "eval")
 		s.tells(ctx, "VersionPublished", "step-2")
 		Expect(s.player.Counts("").Again).To(BeZero(), "turns had to be made again")
 	})
