@@ -95,11 +95,10 @@ func TestWhoeverWaitsThroughAFollowerIsNotHurried(t *testing.T) {
 	}
 }
 
-// late is an Authorizer that takes its time over the first question.
+// late is an Authorizer whose first answer waits.
 type late struct {
-	first  sync.Once
-	asked  chan struct{}
-	answer <-chan time.Time
+	first         sync.Once
+	asked, answer chan struct{}
 }
 
 func (l *late) Authorize(*http.Request, router.PoolKey, router.SenderName) error {
@@ -108,11 +107,10 @@ func (l *late) Authorize(*http.Request, router.PoolKey, router.SenderName) error
 }
 
 func TestACallerIsNotHurriedForTheTimeThatItsRightsTook(t *testing.T) {
-	over := time.NewTimer(500 * time.Millisecond) // ten times what a body may take
-	defer over.Stop()
-	guard := &late{asked: make(chan struct{}), answer: over.C}
+	const pace = time.Second
+	guard := &late{asked: make(chan struct{}), answer: make(chan struct{})}
 	w := newWorld(t, 1, func(c *Config, _ *router.Fleet) {
-		c.Authorizer, c.Limits.Read, c.Limits.Write = guard, 50*time.Millisecond, 50*time.Millisecond
+		c.Authorizer, c.Limits.Read, c.Limits.Write = guard, pace, pace
 	})
 	body := `{"requestID":"r1","sessionID":"s1","sender":"train","senderGeneration":3,"epoch":1}`
 	path := strings.TrimPrefix(w.pool, w.base)
@@ -121,6 +119,8 @@ func TestACallerIsNotHurriedForTheTimeThatItsRightsTook(t *testing.T) {
 	if _, err := io.WriteString(c, body); err != nil {
 		t.Fatal(err)
 	}
+	// The body is there; the answer about its sender comes after the time that it had.
+	time.AfterFunc(2*pace, func() { close(guard.answer) })
 	answer, err := io.ReadAll(c)
 	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 201 ") {
 		t.Errorf("%v: %s", err, answer)
