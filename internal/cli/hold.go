@@ -13,7 +13,7 @@ import (
 
 func newHold(e *env) *cobra.Command {
 	return e.newLeasing("hold", v1alpha1.LeasingHeld, "Grant no new lease to anybody; clients wait", `Grant no new lease to any sender. What runs goes on and may be renewed and released; clients that ask
-wait. The pool is held once the status says so: nothing is counted, and nothing can be running.`)
+with a time to wait do wait, and others are told Held. The pool is held once the status says so: nothing is counted, and nothing can be running.`)
 }
 
 func newOpen(e *env) *cobra.Command {
