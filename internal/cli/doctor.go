@@ -47,7 +47,7 @@ is wrong and what to do about it. It changes nothing. It ends with 1 if somethin
 }
 
 func (e *env) doctor(ctx context.Context, output string) error {
-	config, err := e.kube.ToRESTConfig()
+	config, err := e.restConfig()
 	if err != nil {
 		return err
 	}

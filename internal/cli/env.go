@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -79,7 +80,7 @@ func (e *env) find(ctx context.Context) (*target, error) {
 }
 
 func (e *env) connect() (*rest.Config, client.Client, string, error) {
-	config, err := e.kube.ToRESTConfig()
+	config, err := e.restConfig()
 	if err != nil {
 		return nil, nil, "", err
 	}
@@ -89,6 +90,23 @@ func (e *env) connect() (*rest.Config, client.Client, string, error) {
 	}
 	c, err := newClient(config)
 	return config, c, namespace, err
+}
+
+// nowhere is where kubectl's libraries look for an API server when nobody has named one.
+const nowhere = "http://localhost:8080"
+
+// restConfig is how to reach the API server. Without a kubeconfig that is nowhere, which would be
+// reported as a refused connection.
+func (e *env) restConfig() (*rest.Config, error) {
+	config, err := e.kube.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	said := e.kube.APIServer != nil && *e.kube.APIServer != ""
+	if config.Host == nowhere && !said {
+		return nil, errors.New("no kubeconfig was found; name one by --kubeconfig or KUBECONFIG (that of make local is .cache/demo/state/admin.kubeconfig)")
+	}
+	return config, nil
 }
 
 func newClient(config *rest.Config) (client.Client, error) {
