@@ -87,6 +87,7 @@ func losesEngines(h *house) {
 		Expect(err).NotTo(HaveOccurred())
 		s.must(ctx, "delete pod sglang-1 -n rl --grace-period=0 --force")
 		Eventually(ctx, func() bool { return alive(process) }).Should(BeFalse())
+		Eventually(ctx, s.history.backend("sglang-1", v1alpha1.BackendRetired, v1alpha1.ReasonPodMissing)).Should(Succeed())
 		// Only a look at the machine tells that the process has ended: no kubelet reports it any more.
 		s.vouch(ctx, fmt.Sprintf("%s/%s", before.UID, before.Status.ContainerStatuses[0].ContainerID))
 		Eventually(ctx, func() bool {
