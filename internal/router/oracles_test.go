@@ -95,7 +95,8 @@ func (w *world) awaited(r *Request) bool {
 	inc := r.LastIncarnation
 	v := w.tab.state.sessions[r.Session]
 	if v != nil {
-		if inc = ""; v.home != nil {
+		// A home that left the fleet and was forgotten is not the one that came back under its name.
+		if inc = ""; v.home != nil && w.tab.state.backends[v.home.Incarnation] == v.home {
 			inc = v.home.Incarnation
 		}
 	}
