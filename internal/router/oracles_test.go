@@ -107,7 +107,8 @@ func (w *world) awaited(r *Request) bool {
 	if v == nil && (m.Drain != NotDraining || m.Name != r.LastName) {
 		return false
 	}
-	_, ended := w.vouched[inc]
+	// That its process has ended is forgotten with the record; one that came back is looked at anew.
+	ended := w.tab.state.backends[inc].process == processEnded
 	return !ended && m.Drain != DrainMove && m.Drain != DrainAbort
 }
 
