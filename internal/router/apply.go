@@ -192,7 +192,7 @@ func (s *state) observe(o *Observation, now instant) {
 	if o.Capacity == 0 {
 		b.seen.Capacity = last.Capacity
 	}
-	if last.Health != o.Health || last.Reason != o.Reason || last.Version != seen.Version || last.Capacity != b.seen.Capacity {
+	if last.Seq == 0 || last.Health != o.Health || last.Reason != o.Reason || last.Version != seen.Version || last.Capacity != b.seen.Capacity {
 		s.changed, s.unsettled, s.freed = true, true, true
 	}
 	b.keepTime(now)

@@ -382,6 +382,21 @@ func TestWhoeverWaitsForALookAtItsHomeDelaysNobodyElse(t *testing.T) {
 	})
 }
 
+func TestAFirstLookThatTellsNothingEndsTheWaitForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := routertest.New(t, routertest.Backends("a", "b"))
+		p.TakeOverBlind(30 * time.Second)
+		p.Observe("b/1", router.Healthy)
+		w := newWaiters(p)
+		r := p.Request("home", "s")
+		r.LastIncarnation, r.LastName = "a/1", "a"
+		w.wait(r)
+		w.expect(t)
+		p.Observe("a/1", router.HealthUnknown)
+		w.expect(t, "home")
+	})
+}
+
 func TestWaitersAreDealtOutOverAllThatIsKnownOfANewFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := routertest.New(t, routertest.Backends("a", "b", "c"))
