@@ -22,6 +22,8 @@ class Keeper:
         self._lease = lease
         self._cut = cut
         self._loop = thread.loop()
+        self._over = False
+        self._renewing = False
         self._written = asyncio.Event()
         self._handle: Handle[None] = thread.start(self._run())
 
@@ -30,8 +32,11 @@ class Keeper:
         self._loop.call_soon_threadsafe(self._written.set)
 
     async def end(self) -> None:
-        """Stops renewing and waits until no renewal is under way; from the pool's own loop."""
-        self._handle.cancel()
+        """Stops renewing; from the pool's own loop. A renewal that is under way comes to its end first: cut
+        off, it would take its connection along."""
+        self._over = True
+        if not self._renewing:
+            self._handle.cut()
         try:
             await self._handle.wait()
         except asyncio.CancelledError:
@@ -41,8 +46,9 @@ class Keeper:
 
     async def _run(self) -> None:
         wait, started = self._lease.ttl / 3, False
-        while True:
+        while not self._over:
             started = await self._due(wait, started)
+            self._renewing = True
             try:
                 await self._lease.renewing(started=started)
                 wait = self._lease.ttl / 3
@@ -54,6 +60,8 @@ class Keeper:
                 return
             except (BerthmasterError, OSError):
                 wait = self._lease.ttl / 12
+            finally:
+                self._renewing = False
 
     async def _due(self, wait: float, started: bool) -> bool:
         """Waits for the next renewal to be due, and returns whether the request has been written."""

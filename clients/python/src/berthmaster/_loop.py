@@ -39,9 +39,10 @@ class Handle(Generic[T]):
 
     def cancel(self, after: float = 0.0) -> None:
         """Cancels it, from any thread, after so many seconds."""
-        self._loop.call_soon_threadsafe(self._loop.call_later, after, self._cancel)
+        self._loop.call_soon_threadsafe(self._loop.call_later, after, self.cut)
 
-    def _cancel(self) -> None:
+    def cut(self) -> None:
+        """Cancels it at once; on the loop's thread."""
         if self._task is not None:
             self._task.cancel()
 
