@@ -11,6 +11,8 @@ import (
 // Door lets connections into a port, up to so many at once. It is safe for concurrent use. While mu is
 // held nothing blocks, and no connection is closed.
 type Door struct {
+	handshakes handshakes
+
 	mu     sync.Mutex
 	guests guests // guarded by mu
 }
@@ -28,7 +30,7 @@ func New(most int) *Door {
 	if most < 1 {
 		panic(fmt.Sprintf("door: room for %d connections", most))
 	}
-	return &Door{guests: newGuests(most)}
+	return &Door{handshakes: newHandshakes(), guests: newGuests(most)}
 }
 
 // Counts says how things stand.
@@ -121,10 +123,22 @@ type conn struct {
 	net.Conn
 	door  *Door
 	guest *guest
+	turn  turn
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	c.turn.end()
+	return c.Conn.Read(b)
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	c.turn.end()
+	return c.Conn.Write(b)
 }
 
 // Close gives its place back.
 func (c *conn) Close() error {
+	c.turn.end()
 	c.door.move(c.guest, gone)
 	return c.Conn.Close()
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -43,9 +44,9 @@ func open(t *testing.T, most int, secure *tls.Config) *place {
 	p.addr = l.Addr().String()
 	guarded := p.door.Guard(l)
 	if secure != nil {
-		guarded = tls.NewListener(guarded, secure)
+		guarded = tls.NewListener(guarded, p.door.Pace(secure))
 	}
-	s := &http.Server{ConnState: p.door.Watch, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := &http.Server{ConnState: p.door.Watch, ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/held" {
 			p.entered <- struct{}{}
 			<-p.held
@@ -60,9 +61,7 @@ func open(t *testing.T, most int, secure *tls.Config) *place {
 		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 			t.Error(err)
 		}
-		if n := p.door.Counts().Open; n != 0 {
-			t.Errorf("%d connections are counted after the end", n)
-		}
+		p.until("nothing is counted after the end", func(c Counts) bool { return c.Open == 0 })
 	})
 	return p
 }

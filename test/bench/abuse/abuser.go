@@ -62,10 +62,10 @@ func names() []string {
 type counts struct{ open, made, failed atomic.Int64 }
 
 // misbehave is the life of the abuser. It says once that it is at work, and then how it goes.
-func misbehave(ctx context.Context, name, address string) error {
-	a, ok := abuses()[name]
+func misbehave(ctx context.Context, o *options) error {
+	a, ok := abuses()[o.abuse]
 	if !ok {
-		return fmt.Errorf("no abuse %q", name)
+		return fmt.Errorf("no abuse %q", o.abuse)
 	}
 	// Its own work is not to be in the way of what is measured.
 	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19); err != nil {
@@ -82,7 +82,7 @@ func misbehave(ctx context.Context, name, address string) error {
 	begun.Add(a.many)
 	turns := make(chan struct{}, 64) // connections are made so many at once
 	for i := range a.many {
-		all.Go(func() { a.repeat(ctx, i, address, &n, turns, begun.Done) })
+		all.Go(func() { a.repeat(ctx, i, o, &n, turns, begun.Done) })
 	}
 	begun.Wait()
 	say := time.NewTicker(5 * time.Second)
@@ -91,7 +91,7 @@ func misbehave(ctx context.Context, name, address string) error {
 	for ctx.Err() == nil {
 		select {
 		case <-say.C:
-			fmt.Fprintf(os.Stderr, "%s: %d connections are open, %d were made, %d were not\n", name, n.open.Load(), n.made.Load(), n.failed.Load())
+			fmt.Fprintf(os.Stderr, "%s: %d connections are open, %d were made, %d were not\n", o.abuse, n.open.Load(), n.made.Load(), n.failed.Load())
 		case <-ctx.Done():
 		}
 	}
@@ -100,14 +100,17 @@ func misbehave(ctx context.Context, name, address string) error {
 }
 
 // repeat makes one connection after the other; begun is called once the first is made, or cannot be.
-func (a abuse) repeat(ctx context.Context, i int, address string, n *counts, turns chan struct{}, begun func()) {
+func (a abuse) repeat(ctx context.Context, i int, o *options, n *counts, turns chan struct{}, begun func()) {
 	first := sync.OnceFunc(begun)
 	defer first()
+	if !o.together {
+		a.awaitShare(ctx, i)
+	}
 	next := time.NewTicker(max(a.every, 10*time.Millisecond))
 	defer next.Stop()
 	for ctx.Err() == nil {
 		turns <- struct{}{}
-		c, err := a.connect(ctx, i, address)
+		c, err := a.connect(ctx, i, o.address)
 		<-turns
 		first()
 		if err != nil {
@@ -123,6 +126,16 @@ func (a abuse) repeat(ctx context.Context, i int, address string, n *counts, tur
 		case <-next.C:
 		case <-ctx.Done():
 		}
+	}
+}
+
+// awaitShare spreads the beginnings of all over the time between two of one: strangers do not keep time together.
+func (a abuse) awaitShare(ctx context.Context, i int) {
+	share := time.NewTimer(a.every * time.Duration(i) / time.Duration(a.many))
+	defer share.Stop()
+	select {
+	case <-share.C:
+	case <-ctx.Done():
 	}
 }
 

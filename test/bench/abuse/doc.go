@@ -12,6 +12,9 @@
 //	never_read     watch streams, told everything every second, that nobody reads
 //	idle_15k       15,000 idle connections, made by TLS and kept
 //
+// Those that take no crowd are done by twenty, each ten times a second: evenly, or with -together all at one
+// moment, which on two processors costs others more than twice the quiet time.
+//
 // For each it prints
 //
 //	figure abuse_NAME_p99_vs_quiet  the 99th percentile of the client's calls, against a quiet server's
