@@ -24,10 +24,13 @@ type vault struct {
 	data  map[string]string // nil: there is no secret
 	err   error
 	asked int
+	// from is the namespace that was asked about last.
+	from string
 }
 
 func (v *vault) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	v.asked++
+	v.from = key.Namespace
 	switch {
 	case v.err != nil:
 		return v.err
@@ -42,7 +45,7 @@ func (v *vault) Get(_ context.Context, key client.ObjectKey, into client.Object,
 	return nil
 }
 
-func TestReadSecretKeepsWhatItKnewOfTheSameSecretOnly(t *testing.T) {
+func TestReadSecretReadsThePoolsNamespaceAndKeepsWhatItKnewOfTheSameSecretOnly(t *testing.T) {
 	known := credentials{secret: "keys", keys: sglang.Keys{API: "old"}}
 	for name, c := range map[string]struct {
 		vault vault
@@ -64,6 +67,9 @@ func TestReadSecretKeepsWhatItKnewOfTheSameSecretOnly(t *testing.T) {
 			got := readSecret(t.Context(), &c.vault, "rl", &v1alpha1.CredentialsReference{Name: "keys"}, c.last)
 			if diff := cmp.Diff(c.want, got.keys); diff != "" {
 				t.Errorf("keys (-want +got):\n%s", diff)
+			}
+			if c.vault.from != "rl" {
+				t.Errorf("a Secret of namespace %q was read, want one of the pool's own", c.vault.from)
 			}
 			if (c.fault == "") != (got.fault == "") || !strings.Contains(got.fault, c.fault) {
 				t.Errorf("fault %q, want one that says %q", got.fault, c.fault)
