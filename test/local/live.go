@@ -36,12 +36,17 @@ func (s *System) PoolURL() string {
 
 // Live asks the router what it counts.
 func (s *System) Live(ctx context.Context) (Live, error) {
-	var live Live
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.PoolURL(), nil)
 	if err != nil {
-		return live, err
+		return Live{}, err
 	}
-	reply, err := http.DefaultClient.Do(req)
+	return ReadLive(http.DefaultClient, req)
+}
+
+// ReadLive sends a request for the live view.
+func ReadLive(by *http.Client, req *http.Request) (Live, error) {
+	var live Live
+	reply, err := by.Do(req)
 	if err != nil {
 		return live, fmt.Errorf("live view: %w", err)
 	}
@@ -66,7 +71,7 @@ func (s *System) UntilNothingCounted(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return live.counted()
+		return live.Counted()
 	})
 }
 
@@ -78,15 +83,23 @@ func (s *System) UntilNothingKnownCounted(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for i := range live.Backends {
-			live.Backends[i].UnknownLoad = false
-		}
-		return live.counted()
+		live.Forget()
+		return live.Counted()
 	})
 }
 
-// counted says what is not zero, or nothing.
-func (l Live) counted() error {
+// Forget takes unknown load out of the view and says whether there was any.
+func (l Live) Forget() bool {
+	found := false
+	for i := range l.Backends {
+		found = found || l.Backends[i].UnknownLoad
+		l.Backends[i].UnknownLoad = false
+	}
+	return found
+}
+
+// Counted is an error that says what is not zero.
+func (l Live) Counted() error {
 	var left []string
 	note := func(what string, n int64) {
 		if n != 0 {

@@ -24,7 +24,7 @@ func TestLiveNamesEverythingThatIsStillCounted(t *testing.T) {
 			if err := json.Unmarshal([]byte(c.view), &live); err != nil {
 				t.Fatal(err)
 			}
-			err := live.counted()
+			err := live.Counted()
 			if c.want == "" && err != nil {
 				t.Errorf("counted %v, want nothing", err)
 			}

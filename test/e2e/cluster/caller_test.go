@@ -16,6 +16,7 @@ import (
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berthmaster/berthmaster/client"
+	"github.com/berthmaster/berthmaster/test/local"
 )
 
 const (
@@ -102,3 +103,13 @@ func (c *caller) config() client.Config {
 }
 
 func (c *caller) authorize(r *http.Request) { r.Header.Set("Authorization", "Bearer "+c.token) }
+
+// live asks the router what it counts.
+func (c *caller) live(ctx context.Context) (local.Live, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
+	if err != nil {
+		return local.Live{}, err
+	}
+	c.authorize(req)
+	return local.ReadLive(c.http, req)
+}

@@ -44,7 +44,7 @@ func leases(h *house) {
 			if err != nil {
 				return err
 			}
-			return live.counted()
+			return live.Counted()
 		}).Should(Succeed())
 	}, SpecTimeout(12*time.Minute))
 }

@@ -188,8 +188,8 @@ func (s *scene) untilNothingCounted(ctx context.Context) {
 		if err != nil {
 			return err
 		}
-		unknown = live.forget()
-		return live.counted()
+		unknown = live.Forget()
+		return live.Counted()
 	}).Should(Succeed())
 	if !unknown {
 		return
@@ -200,7 +200,7 @@ func (s *scene) untilNothingCounted(ctx context.Context) {
 		if err != nil {
 			return err
 		}
-		return live.counted()
+		return live.Counted()
 	}).Should(Succeed())
 	s.fence(ctx, "Open")
 }
