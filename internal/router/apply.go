@@ -192,7 +192,7 @@ func (s *state) observe(o *Observation, now instant) {
 	if o.Capacity == 0 {
 		b.seen.Capacity = last.Capacity
 	}
-	if last.Seq == 0 || last.Health != o.Health || last.Reason != o.Reason || last.Version != seen.Version || last.Capacity != b.seen.Capacity {
+	if b.seen.tellsMoreThan(&last) {
 		s.changed, s.unsettled, s.freed = true, true, true
 	}
 	b.keepTime(now)
@@ -200,4 +200,10 @@ func (s *state) observe(o *Observation, now instant) {
 	b.capacity = b.effectiveCapacity()
 	s.refresh(b)
 	s.reviewSettling(now)
+}
+
+// tellsMoreThan reports whether something may follow from o that did not follow from the observation
+// before; that nothing is known is something too, once it was looked at.
+func (o *Observation) tellsMoreThan(last *Observation) bool {
+	return last.Seq == 0 || last.Health != o.Health || last.Reason != o.Reason || last.Version != o.Version || last.Capacity != o.Capacity
 }
