@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	v1alpha1 "github.com/berthmaster/berthmaster/api/v1alpha1"
+	"github.com/berthmaster/berthmaster/client"
 	"github.com/berthmaster/berthmaster/internal/enginesim/execlog"
 )
 
@@ -83,13 +85,16 @@ func losesEngines(h *house) {
 	h.tell("deletes a pod by force and vouches for its end, since nobody else can", func(ctx context.Context, s *scene) {
 		s.leaves("sglang-1")
 		before := s.enginePods(ctx)["sglang-1"]
+		incarnation := fmt.Sprintf("%s/%s", before.UID, before.Status.ContainerStatuses[0].ContainerID)
+		vacate := s.occupy(ctx, client.Backend{Name: "sglang-1", Incarnation: incarnation})
 		process, err := processOf("/sglang-sim", "sglang-1")
 		Expect(err).NotTo(HaveOccurred())
 		s.must(ctx, "delete pod sglang-1 -n rl --grace-period=0 --force")
 		Eventually(ctx, func() bool { return alive(process) }).Should(BeFalse())
 		Eventually(ctx, s.history.backend("sglang-1", v1alpha1.BackendRetired, v1alpha1.ReasonPodMissing)).Should(Succeed())
 		// Only a look at the machine tells that the process has ended: no kubelet reports it any more.
-		s.vouch(ctx, fmt.Sprintf("%s/%s", before.UID, before.Status.ContainerStatuses[0].ContainerID))
+		s.vouch(ctx, incarnation)
+		vacate()
 		Eventually(ctx, func() bool {
 			pod, there := s.enginePods(ctx)["sglang-1"]
 			return there && pod.UID != before.UID
@@ -159,6 +164,25 @@ func (s *scene) away(name string) func() error {
 }
 
 // vouch says of an incarnation that its process has ended.
+// occupy takes a lease on an engine whose execution nobody reports, so that something is counted there until
+// the engine's process is known to have ended. It returns what ends the session.
+func (s *scene) occupy(ctx context.Context, engine client.Backend) (vacate func()) {
+	GinkgoHelper()
+	pool, err := client.New(s.caller.config())
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(pool.Close)
+	const session, sender = "unreported", "train"
+	lease, err := pool.Acquire(ctx, client.AcquireRequest{
+		RequestID: "unreported-1", SessionID: session, Sender: sender, Epoch: 1, LastBackend: engine, Wait: time.Minute,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(lease.Backend.Incarnation).To(Equal(engine.Incarnation))
+	return func() {
+		GinkgoHelper()
+		Expect(pool.EndSession(ctx, session, sender)).To(Succeed())
+	}
+}
+
 func (s *scene) vouch(ctx context.Context, incarnation string) {
 	s.confirm(ctx, fmt.Sprintf("[%q]", incarnation))
 }
