@@ -1,9 +1,11 @@
 package door
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 )
 
@@ -26,35 +28,48 @@ func (v *visitor) greet() (*visitor, <-chan error) {
 }
 
 func TestHandshakesTakeTurns(t *testing.T) {
-	reached, on := make(chan struct{}, 100), make(chan struct{})
+	var at atomic.Pointer[place]
+	var inside atomic.Int64
 	p := secure(t, func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		reached <- struct{}{}
-		<-on
+		// A place is given back later than inside is left, so there is one for each inside.
+		if n, held := inside.Add(1), len(at.Load().door.handshakes); n > int64(held) {
+			t.Errorf("%d handshakes are computed with %d places taken", n, held)
+		}
+		inside.Add(-1)
 		return nil, nil
 	})
-	places := cap(p.door.handshakes)
+	at.Store(p)
 	var ends []<-chan error
-	for range places + 3 {
+	for range 20 {
 		_, ended := p.from("127.0.0.2").greet()
 		ends = append(ends, ended)
 	}
-	for range places {
-		<-reached
-	}
-	p.until("all are let in", func(c Counts) bool { return c.Open == places+3 })
-	for range 3 {
-		select {
-		case <-reached:
-			t.Fatalf("more than %d handshakes are computed at once", places)
-		case on <- struct{}{}:
-		}
-		<-reached // the next one's turn
-	}
-	close(on)
 	for _, ended := range ends {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestWhoeverFindsNoPlaceWaitsForOne(t *testing.T) {
+	places := make(handshakes, 1)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	var first, second turn
+	if err := first.take(t.Context(), places); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.take(gone, places); err == nil {
+		t.Fatal("two have the one place")
+	}
+	second.end()
+	if len(places) != 1 {
+		t.Fatal("a place was given back by somebody who had none")
+	}
+	first.end()
+	first.end()
+	if err := second.take(t.Context(), places); err != nil {
+		t.Fatal(err)
 	}
 }
 
