@@ -106,8 +106,16 @@ licences: ## Write the list of what the programs are built from.
 .PHONY: test
 test: verify ## Everything that has to pass.
 	go build -race ./api/... ./client/... ./cmd/... ./internal/...
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-envtest test-unit
-	@$(MAKE) --no-print-directory test-charts test-python test-e2e test-chaos test-fuzz
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-envtest test-others
+	@$(MAKE) --no-print-directory test-e2e test-chaos
+
+# One after the other, in lines of their own, since goals of one make would run at once here.
+.PHONY: test-others
+test-others: ## Those that need no API server.
+	@$(MAKE) --no-print-directory test-unit
+	@$(MAKE) --no-print-directory test-charts
+	@$(MAKE) --no-print-directory test-python
+	@$(MAKE) --no-print-directory test-fuzz
 
 .PHONY: verify
 verify: verify-generated verify-reference verify-dist verify-licences verify-format vet lint verify-vulnerabilities verify-reproducible ## Generated code, licences, format, vet, lint, known vulnerabilities, reproducible builds.
