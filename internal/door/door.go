@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// Door lets connections into a port, up to so many at once. It is safe for concurrent use. While mu is
+// Door lets connections into a port, up to so many at once, and has strangers take turns. It is safe for concurrent use. While mu is
 // held nothing blocks, and no connection is closed.
 type Door struct {
-	handshakes handshakes
+	turns turns
 
 	mu     sync.Mutex
 	guests guests // guarded by mu
@@ -30,7 +30,7 @@ func New(most int) *Door {
 	if most < 1 {
 		panic(fmt.Sprintf("door: room for %d connections", most))
 	}
-	return &Door{handshakes: newHandshakes(), guests: newGuests(most)}
+	return &Door{turns: newTurns(), guests: newGuests(most)}
 }
 
 // Counts says how things stand.
@@ -45,7 +45,7 @@ func (d *Door) Counts() Counts {
 }
 
 // Guard is l behind the door. TLS, if any, belongs around what it returns. The server of the connections has
-// Watch as its ConnState; without, all of them rest all the time.
+// Watch as its ConnState; without, all of them rest, and stay strangers, all the time.
 func (d *Door) Guard(l net.Listener) net.Listener { return &listener{Listener: l, door: d} }
 
 // listener accepts those that the door lets in.
@@ -79,7 +79,7 @@ func (d *Door) admit(c net.Conn) net.Conn {
 	if in == nil {
 		return nil
 	}
-	return &conn{Conn: c, door: d, guest: in}
+	return &conn{Conn: c, door: d, guest: in, turn: turn{of: d.turns}}
 }
 
 func (d *Door) move(g *guest, to phase) {
@@ -96,6 +96,7 @@ func (d *Door) Watch(c net.Conn, s http.ConnState) {
 	}
 	switch s {
 	case http.StateActive, http.StateHijacked: // somebody who took it over uses it
+		v.turn.leave()
 		d.move(v.guest, works)
 	case http.StateIdle:
 		d.move(v.guest, rests)
@@ -128,7 +129,11 @@ type conn struct {
 
 func (c *conn) Read(b []byte) (int, error) {
 	c.turn.end()
-	return c.Conn.Read(b)
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.turn.begin()
+	}
+	return n, err
 }
 
 func (c *conn) Write(b []byte) (int, error) {
@@ -138,7 +143,7 @@ func (c *conn) Write(b []byte) (int, error) {
 
 // Close gives its place back.
 func (c *conn) Close() error {
-	c.turn.end()
+	c.turn.leave()
 	c.door.move(c.guest, gone)
 	return c.Conn.Close()
 }

@@ -32,8 +32,9 @@ type place struct {
 	entered chan struct{}
 }
 
-// open serves a port with room for so many.
-func open(t *testing.T, most int, secure *tls.Config) *place {
+// open serves a port with room for so many. Its connections, which the door let in, go through each before anything
+// else sees them.
+func open(t *testing.T, most int, secure *tls.Config, each ...func(*place, net.Conn) net.Conn) *place {
 	t.Helper()
 	p := &place{t: t, door: New(most), held: make(chan struct{}), entered: make(chan struct{}, 100)}
 	p.release = sync.OnceFunc(func() { close(p.held) })
@@ -43,8 +44,11 @@ func open(t *testing.T, most int, secure *tls.Config) *place {
 	}
 	p.addr = l.Addr().String()
 	guarded := p.door.Guard(l)
+	for _, through := range each {
+		guarded = hooked{guarded, func(c net.Conn) net.Conn { return through(p, c) }}
+	}
 	if secure != nil {
-		guarded = tls.NewListener(guarded, p.door.Pace(secure))
+		guarded = tls.NewListener(guarded, secure)
 	}
 	s := &http.Server{ConnState: p.door.Watch, ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/held" {
@@ -64,6 +68,20 @@ func open(t *testing.T, most int, secure *tls.Config) *place {
 		p.until("nothing is counted after the end", func(c Counts) bool { return c.Open == 0 })
 	})
 	return p
+}
+
+// hooked is a listener whose connections go through each.
+type hooked struct {
+	net.Listener
+	each func(net.Conn) net.Conn
+}
+
+func (h hooked) Accept() (net.Conn, error) {
+	c, err := h.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return h.each(c), nil
 }
 
 // visitor is one connection, from an address of its own choice.

@@ -1,56 +1,48 @@
 package door
 
 import (
-	"context"
-	"crypto/tls"
 	"runtime"
 	"sync/atomic"
 )
 
-// handshakes are the places of those TLS handshakes that may be computed at once: half of the processors, so
-// that newcomers leave the rest to those whose calls are answered.
-type handshakes chan struct{}
+// turns are the places of those strangers that something may be computed for at once: half of the processors, so
+// that they leave the rest to those whose calls are answered. A connection is a stranger until its first call is
+// read: its TLS handshake, in however many steps, and its first headers.
+//
+// A turn begins once something has come in and ends before the connection is read or written again, so that no
+// client keeps one by what it does.
+type turns chan struct{}
 
-func newHandshakes() handshakes { return make(handshakes, max(1, runtime.GOMAXPROCS(0)/2)) }
+func newTurns() turns { return make(turns, max(1, runtime.GOMAXPROCS(0)/2)) }
 
-// Pace has the handshakes on connections of this door take turns. A turn begins once the client's
-// greeting is in and ends before the answer to it is written, so that no client keeps it by what it does.
-// What follows a request to greet again is not paced.
-func (d *Door) Pace(c *tls.Config) *tls.Config {
-	paced, further := c.Clone(), c.GetConfigForClient
-	paced.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		if v := inside(hello.Conn); v != nil {
-			if err := v.turn.take(hello.Context(), d.handshakes); err != nil {
-				return nil, err
-			}
-		}
-		if further == nil {
-			return nil, nil //nolint:nilnil // the same configuration, by the contract of the field
-		}
-		return further(hello)
-	}
-	return paced
+// turn is a place that a connection has, or none.
+type turn struct {
+	of    turns
+	held  atomic.Bool
+	known atomic.Bool // no stranger any more
 }
 
-// turn is a place that a connection has in handshakes, or none.
-type turn struct{ of atomic.Pointer[handshakes] }
-
-func (t *turn) take(ctx context.Context, all handshakes) error {
-	select {
-	case all <- struct{}{}:
-		t.of.Store(&all)
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+// begin waits for a place. Whoever has one either ends it soon or computes, so that the wait is short.
+func (t *turn) begin() {
+	if t.known.Load() {
+		return
+	}
+	t.of <- struct{}{}
+	t.held.Store(true)
+	if t.known.Load() { // it was closed meanwhile, after which nobody may come to end this
+		t.end()
 	}
 }
 
 // end gives the place back, if there is one.
 func (t *turn) end() {
-	if t.of.Load() == nil {
-		return
+	if t.held.CompareAndSwap(true, false) {
+		<-t.of
 	}
-	if all := t.of.Swap(nil); all != nil {
-		<-*all
-	}
+}
+
+// leave ends the turns of a connection for good.
+func (t *turn) leave() {
+	t.known.Store(true)
+	t.end()
 }

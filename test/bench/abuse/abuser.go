@@ -10,8 +10,9 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
+
+	"github.com/berthmaster/berthmaster/test/bench/child"
 )
 
 // counts are what the abuser tells about itself.
@@ -24,7 +25,7 @@ func misbehave(ctx context.Context, o *options) error {
 		return fmt.Errorf("no abuse %q", o.abuse)
 	}
 	// Its own work is not to be in the way of what is measured.
-	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19); err != nil {
+	if err := child.ComeLast(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -78,7 +78,7 @@ func serve(ctx context.Context) error {
 		_, _ = bufio.NewReader(os.Stdin).ReadByte()
 		_ = h.Close()
 	}()
-	if err := h.Serve(tls.NewListener(entrance.Guard(l), entrance.Pace(holder.Server()))); !errors.Is(err, http.ErrServerClosed) {
+	if err := h.Serve(tls.NewListener(entrance.Guard(l), holder.Server())); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
