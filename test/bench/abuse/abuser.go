@@ -60,7 +60,7 @@ func misbehave(ctx context.Context, o *options) error {
 func (a abuse) repeat(ctx context.Context, i int, o *options, n *counts, turns chan struct{}, begun func()) {
 	first := sync.OnceFunc(begun)
 	defer first()
-	if !o.together {
+	if !a.together {
 		a.awaitShare(ctx, i)
 	}
 	next := time.NewTicker(max(a.every, 10*time.Millisecond))

@@ -12,8 +12,8 @@
 //	never_read     watch streams, told everything every second, that nobody reads
 //	idle_15k       15,000 idle connections, made by TLS and kept
 //
-// Those that take no crowd are done by twenty, each ten times a second: evenly, or with -together all at one
-// moment, which on two processors costs others more than twice the quiet time.
+// The three that take no crowd are done by twenty, each ten times a second: evenly, and under a name that ends in
+// _bursts all at one moment.
 //
 // For each it prints
 //

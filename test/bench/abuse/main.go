@@ -23,8 +23,6 @@ type options struct {
 	rounds  int
 	rate    float64
 	only    string
-	// together has those who misbehave every so often begin at one moment instead of evenly.
-	together bool
 }
 
 // role is which of the processes this one is.
@@ -45,7 +43,6 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 7, "rounds of each kind")
 	flag.Float64Var(&o.rate, "rate", 300, "leases per second of the well-behaved client")
 	flag.StringVar(&o.only, "only", "", "these abuses only, separated by commas")
-	flag.BoolVar(&o.together, "together", false, "who misbehaves every so often does so at one moment, not evenly")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -116,7 +113,7 @@ func compare(ctx context.Context, o *options, server *child.Process, name string
 	if err := forgetPeak(server); err != nil {
 		return result{}, err
 	}
-	bad, err := child.Start(ctx, "-role", string(abuser), "-abuse", name, "-address", server.Address, fmt.Sprint("-together=", o.together))
+	bad, err := child.Start(ctx, "-role", string(abuser), "-abuse", name, "-address", server.Address)
 	if err != nil {
 		return result{}, err
 	}

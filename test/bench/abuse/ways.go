@@ -15,6 +15,8 @@ type abuse struct {
 	many int
 	// every is the time between two beginnings of one of them; 0: it begins anew when it has ended.
 	every time.Duration
+	// together has all of them begin at one moment instead of evenly.
+	together bool
 	// plain leaves TLS out.
 	plain bool
 	// do misbehaves on one connection until that is cut, or ctx done.
@@ -26,16 +28,22 @@ func abuses() map[string]abuse {
 	const crowd = 2000
 	head := "POST " + poolPath + "/leases HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
 	withToken := head + "Authorization: " + bearer + "\r\n"
-	return map[string]abuse{
+	all := map[string]abuse{
 		"slow_headers": {many: crowd, do: dribble(head + "X-Slow: ")},
 		"slow_bodies":  {many: crowd, do: dribble(withToken + "Content-Length: 60000\r\n\r\n{")},
-		"oversized":    {many: 20, every: 100 * time.Millisecond, do: pour(withToken+"Content-Length: 100000000\r\n\r\n", 8<<20)},
-		"malformed":    {many: 20, every: 100 * time.Millisecond, do: pour("\x00\r\n\r\nPOST  HTTP/9.9\r\n", 0)},
-		"header_flood": {many: 20, every: 100 * time.Millisecond, do: pour(head+"X-Flood: ", 1<<20)},
 		"half_open":    {many: crowd, plain: true, do: silent},
 		"never_read":   {many: 500, do: neverRead},
 		idleAbuse:      {many: 15_000, do: silentOnceServed},
 	}
+	for name, do := range map[string]func(context.Context, net.Conn) error{
+		"oversized":    pour(withToken+"Content-Length: 100000000\r\n\r\n", 8<<20),
+		"malformed":    pour("\x00\r\n\r\nPOST  HTTP/9.9\r\n", 0),
+		"header_flood": pour(head+"X-Flood: ", 1<<20),
+	} {
+		all[name] = abuse{many: 20, every: 100 * time.Millisecond, do: do}
+		all[name+"_bursts"] = abuse{many: 20, every: 100 * time.Millisecond, together: true, do: do}
+	}
+	return all
 }
 
 // names are those of all abuses; the one that leaves most behind comes last.
