@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -191,6 +193,18 @@ var _ = Describe("a pause of the engines", func() {
 		f.tell(ctx, 0, "/continue_generation", struct{}{})
 		f.mend(ctx, 0)
 		h.untilServing(ctx, 2)
+	})
+
+	It("leaves an engine where nobody listens to its start, and comes once it serves", func(ctx context.Context) {
+		f.kills["sglang-1"]()
+		h.untilServing(ctx, 1)
+		h.changePool(ctx, mode(v1alpha1.EnginesPausedAbort))
+		Eventually(func() string {
+			return h.untilCondition(ctx, v1alpha1.ConditionEnginesPaused, metav1.ConditionFalse, v1alpha1.ReasonPausing).Message
+		}).Should(Equal("1/2 engines are paused; waiting for: sglang-1"))
+		startEngine(net.JoinHostPort(address(1), strconv.Itoa(int(f.port))))
+		untilPaused(ctx)
+		Expect(f.paused(ctx, 1)()).To(Equal("abort"))
 	})
 
 	It("is ordered again until it is answered, with the engine's words in status meanwhile", func(ctx context.Context) {

@@ -71,8 +71,8 @@ type engineWork struct {
 type delay int
 
 const (
-	// delayUnprobed: nobody knows yet how it is. The zero value is that it is told.
-	delayUnprobed delay = iota + 1
+	// delayUnserving: it is not known to generate now. The zero value is that it is told.
+	delayUnserving delay = iota + 1
 	// delayOthers: somebody else seems to have paused it.
 	delayOthers
 )
@@ -112,21 +112,18 @@ func workOn(s engineSight, now time.Time) engineWork {
 }
 
 // begin is a pause that nothing records yet. What somebody else has paused is not ours to pause, for
-// then it would be ours to continue; of an engine that was not probed, nobody knows.
+// then it would be ours to continue. An engine that does not serve is paused once it does: one that is
+// paused in its warm-up never comes to the end of it, and its start-up probe ends it.
 func (s engineSight) begin(now time.Time) engineWork {
 	switch s.verdict {
 	case prober.SuspectedPaused:
 		return engineWork{mode: router.EnginePaused, delay: delayOthers}
-	case prober.Unknown:
-		return engineWork{mode: router.EnginePaused, delay: delayUnprobed}
-	case prober.Healthy, prober.Unhealthy, prober.Refused:
+	case prober.Unknown, prober.Unhealthy, prober.Refused:
+		return engineWork{mode: router.EnginePaused, delay: delayUnserving}
+	case prober.Healthy:
 	}
 	work := engineWork{paused: s.wanted, mode: router.EnginePaused, state: v1alpha1.BackendPausing}
-	pausing := order{kind: orderPause, mode: s.wanted.mode, first: again}
-	if s.verdict == prober.Healthy {
-		pausing.first = first
-	}
-	return s.ordered(work, pausing, now)
+	return s.ordered(work, order{kind: orderPause, mode: s.wanted.mode, first: first}, now)
 }
 
 // keep is a pause that is recorded and wanted.

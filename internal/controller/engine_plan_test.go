@@ -37,9 +37,13 @@ func TestWorkOnAnEngineFollowsFromTheFactAndWhatItAnswered(t *testing.T) {
 			engineSight{wanted: aborting, verdict: prober.Healthy},
 			engineWork{paused: aborting, mode: router.EnginePaused, state: v1alpha1.BackendPausing, order: pausing(aborting, first)},
 		},
-		"of an engine that may not generate anyway a pause proves nothing": {
+		"an engine where nobody listens yet is left to its start": {
+			engineSight{wanted: aborting, verdict: prober.Refused},
+			engineWork{mode: router.EnginePaused, delay: delayUnserving},
+		},
+		"and for as long as that takes": {
 			engineSight{wanted: aborting, verdict: prober.Unhealthy},
-			engineWork{paused: aborting, mode: router.EnginePaused, state: v1alpha1.BackendPausing, order: pausing(aborting, again)},
+			engineWork{mode: router.EnginePaused, delay: delayUnserving},
 		},
 		"an engine that somebody else paused is left alone, and gets no leases": {
 			engineSight{wanted: aborting, verdict: prober.SuspectedPaused},
@@ -47,7 +51,7 @@ func TestWorkOnAnEngineFollowsFromTheFactAndWhatItAnswered(t *testing.T) {
 		},
 		"an engine of which nobody knows yet is probed first": {
 			engineSight{wanted: aborting, verdict: prober.Unknown},
-			engineWork{mode: router.EnginePaused, delay: delayUnprobed},
+			engineWork{mode: router.EnginePaused, delay: delayUnserving},
 		},
 		"a recorded pause whose answer nobody remembers is ordered again": {
 			engineSight{wanted: aborting, recorded: aborting, verdict: prober.SuspectedPaused},
@@ -269,8 +273,8 @@ func TestTheEnginesConditionCountsAnswers(t *testing.T) {
 			v1alpha1.EnginesPausedAbort, []berth{at("a", rested), at("b", engineWork{state: v1alpha1.BackendPausing})},
 			metav1.ConditionFalse, v1alpha1.ReasonPausing, "1/2 engines are paused; waiting for: b",
 		},
-		"one was not probed": {
-			v1alpha1.EnginesPausedAbort, []berth{at("a", engineWork{delay: delayUnprobed})},
+		"one does not serve yet": {
+			v1alpha1.EnginesPausedAbort, []berth{at("a", engineWork{delay: delayUnserving})},
 			metav1.ConditionFalse, v1alpha1.ReasonPausing, "0/1 engines are paused; waiting for: a",
 		},
 		"one is paused by others": {

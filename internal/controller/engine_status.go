@@ -71,7 +71,7 @@ func countPauses(p *plan) pauseCount {
 			c.failing = append(c.failing, b.name)
 		case b.engine.delay == delayOthers:
 			c.others = append(c.others, b.name)
-		case b.engine.state == v1alpha1.BackendPausing || b.engine.delay == delayUnprobed:
+		case b.engine.state == v1alpha1.BackendPausing || b.engine.delay == delayUnserving:
 			c.unasked = append(c.unasked, b.name)
 		}
 		switch {
