@@ -90,6 +90,9 @@ func (b *berth) usable() bool {
 	return b.place == placeMember && b.incarnation != "" && b.process == processLives && b.unusable != v1alpha1.ReasonBackendConflict
 }
 
+// leaves reports whether the berth's pod is being deleted.
+func (b *berth) leaves() bool { return b.sighting.drain.reason == v1alpha1.ReasonPodDeleted }
+
 // planStrays adds the strays of which nothing better is known: not that they have ended, nor that
 // they are members.
 func (p *plan) planStrays(w world, known map[router.Incarnation]struct{}, drains map[string]*v1alpha1.DrainSpec, now time.Time) {

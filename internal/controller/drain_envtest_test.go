@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berthmaster/berthmaster/api/v1alpha1"
 	"github.com/berthmaster/berthmaster/internal/router"
@@ -73,17 +72,7 @@ var _ = Describe("a drain", func() {
 	})
 
 	It("is started by the pod's deletion, before the pod is gone", func(ctx context.Context) {
-		pod := f.pod(ctx, "sglang-0")
-		before := pod.DeepCopy()
-		pod.Finalizers = []string{"example.com/slow"}
-		Expect(admin.Patch(ctx, pod, client.MergeFrom(before))).To(Succeed())
-		DeferCleanup(func(ctx context.Context) { // the pod goes once its finalizer does
-			pod := f.pod(ctx, "sglang-0")
-			before := pod.DeepCopy()
-			pod.Finalizers = nil
-			Expect(admin.Patch(ctx, pod, client.MergeFrom(before))).To(Succeed())
-		})
-		Expect(admin.Delete(ctx, pod)).To(Succeed())
+		f.beginToDelete(ctx, "sglang-0")
 		h.untilBackend(ctx, "sglang-0", v1alpha1.BackendDrained, v1alpha1.ReasonPodDeleted)
 		for turn := range 4 {
 			Expect(h.acquire(request("s", turn)).Claim.Backend).To(BeEquivalentTo("sglang-1"))

@@ -255,6 +255,18 @@ var _ = Describe("a pause of the engines", func() {
 		Expect(f.paused(ctx, 1)()).To(Equal("retract"))
 	})
 
+	It("ends on an engine whose pod is being deleted, and goes on elsewhere", func(ctx context.Context) {
+		h.changePool(ctx, mode(v1alpha1.EnginesPausedInPlace))
+		untilPaused(ctx)
+		f.beginToDelete(ctx, "sglang-0")
+		Eventually(f.paused(ctx, 0)).Should(BeEmpty())
+		Eventually(func() string {
+			return h.untilCondition(ctx, v1alpha1.ConditionEnginesPaused, metav1.ConditionTrue, v1alpha1.ReasonEnginesPaused).Message
+		}).Should(Equal("1/1 engines are paused"))
+		Expect(f.paused(ctx, 1)()).To(Equal("in_place"))
+		Expect(h.grants()).To(MatchError(router.ErrNoBackend))
+	})
+
 	It("ends with its pool, and an engine that is dead does not hold the pool for ever", func(ctx context.Context) {
 		h.changePool(ctx, mode(v1alpha1.EnginesPausedInPlace))
 		untilPaused(ctx)

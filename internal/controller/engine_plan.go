@@ -158,7 +158,7 @@ func (s engineSight) ordered(work engineWork, o order, now time.Time) engineWork
 }
 
 // planEngines decides for every berth what is done about its engine. Only a member's engine is ever
-// paused; whatever the pool has paused is continued, members or not.
+// paused, and not once its pod is being deleted; whatever the pool has paused is continued, members or not.
 //
 // What was paused and has ended, or has no address any more, needs nothing.
 func (p *plan) planEngines(w world, now time.Time) {
@@ -185,7 +185,8 @@ func sightOf(w *world, b *berth) engineSight {
 	if entry := find(w.pool.Status.Backends, b.name, string(b.incarnation)); entry != nil {
 		sight.recorded = pausedIn(entry)
 	}
-	if b.usable() {
+	// What waits in an engine that is paused could never end there, and its pod would only be killed.
+	if b.usable() && !b.leaves() {
 		sight.wanted = pauseOf(w.pool.Spec.EngineMode)
 	}
 	return sight

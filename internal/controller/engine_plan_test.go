@@ -233,6 +233,19 @@ func TestAnIncarnationWithoutAnAddressIsNoLongerPaused(t *testing.T) {
 	}
 }
 
+func TestAnEngineGoesOnOnceItsPodIsBeingDeleted(t *testing.T) {
+	deleted := running("a")
+	deleted.drain = drainCause{reason: v1alpha1.ReasonPodDeleted, mode: router.DrainMove}
+	w := worldWith(deleted, running("b"))
+	w.pool.Spec.EngineMode = v1alpha1.EnginesPausedAbort
+	w.pool.Status.Backends = []v1alpha1.BackendStatus{pausedEntry("a"), pausedEntry("b")}
+	w.engines = map[router.Incarnation]engineMemory{running("a").incarnation: {paused: aborting.mode}, running("b").incarnation: {paused: aborting.mode}}
+	got := decide(w, noon)
+	if a, b := got.berths[0].engine, got.berths[1].engine; a.order != goingOn || b.order != (order{}) || b.state != v1alpha1.BackendPaused {
+		t.Errorf("a is told %v and b %v, %s; want a to go on, and b to stay paused", a.order, b.order, b.state)
+	}
+}
+
 func TestAFarewellWaitsForEveryPausedEngineWithinABound(t *testing.T) {
 	left := func(name string) stray {
 		s := running(name)

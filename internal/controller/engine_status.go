@@ -63,7 +63,7 @@ func countPauses(p *plan) pauseCount {
 	var c pauseCount
 	for i := range p.berths {
 		b := &p.berths[i]
-		if b.usable() {
+		if b.usable() && !b.leaves() {
 			c.members++
 		}
 		switch {
@@ -75,7 +75,7 @@ func countPauses(p *plan) pauseCount {
 			c.unasked = append(c.unasked, b.name)
 		}
 		switch {
-		case b.engine.state == v1alpha1.BackendPaused && b.usable():
+		case b.engine.state == v1alpha1.BackendPaused && b.usable() && !b.leaves():
 			c.paused++
 		case b.engine.state == v1alpha1.BackendContinuing:
 			c.continuing++

@@ -177,6 +177,21 @@ func (f *fleet) report(ctx context.Context, name string, change func(*corev1.Pod
 	}).Should(Succeed())
 }
 
+// beginToDelete deletes a pod, which stays there, as one does whose containers still end, until the spec is over.
+func (f *fleet) beginToDelete(ctx context.Context, name string) {
+	GinkgoHelper()
+	finalizers := func(ctx context.Context, to ...string) *corev1.Pod {
+		pod := f.pod(ctx, name)
+		before := pod.DeepCopy()
+		pod.Finalizers = to
+		Expect(admin.Patch(ctx, pod, client.MergeFrom(before))).To(Succeed())
+		return pod
+	}
+	pod := finalizers(ctx, "example.com/slow")
+	DeferCleanup(func(ctx context.Context) { finalizers(ctx) })
+	Expect(admin.Delete(ctx, pod)).To(Succeed())
+}
+
 func (f *fleet) pod(ctx context.Context, name string) *corev1.Pod {
 	GinkgoHelper()
 	pod := &corev1.Pod{}
