@@ -204,13 +204,15 @@ func TestAManagerOfOneNamespaceHasNoRightsElsewhere(t *testing.T) {
 	}
 }
 
-func TestOneReplicaNeedsNoElection(t *testing.T) {
-	objects := mustRender(t, "rl", "replicas: 1")
-	if argued(t, objects, "--leader-elect") || objects["PodDisruptionBudget berthmaster-manager"] != nil {
-		t.Error("a single replica takes part in an election, or cannot be drained")
+func TestReplicasAgreeOnWhoGrants(t *testing.T) {
+	// One alone, too: there are two of it while it is upgraded, or while its node is lost.
+	for _, values := range []string{"replicas: 1", "replicas: 2"} {
+		if !argued(t, mustRender(t, "rl", values), "--leader-elect") {
+			t.Errorf("%s: the manager takes part in no election", values)
+		}
 	}
-	if !argued(t, mustRender(t, "rl", "replicas: 2"), "--leader-elect") {
-		t.Error("two replicas do not agree on who grants")
+	if mustRender(t, "rl", "replicas: 1")["PodDisruptionBudget berthmaster-manager"] != nil {
+		t.Error("the node of a single replica cannot be drained")
 	}
 }
 
@@ -229,6 +231,7 @@ func TestValuesThatMeanNothingAreRefused(t *testing.T) {
 		"a flag that is none":        "extraArgs: [leader-elect]",
 		"a port that is none":        "service: {port: 70000}",
 		"an unknown end of the CRD":  "crd: {onUninstall: Maybe}",
+		"a limit that is none":       "goMemoryLimit: 90%",
 		"an annotation that is none": "podAnnotations: {a: 1}",
 	} {
 		if _, err := render(t, "rl", values); err == nil {
