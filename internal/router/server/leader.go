@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"path"
+	"strings"
 	"time"
 
 	"github.com/berthmaster/berthmaster/internal/router"
@@ -66,10 +66,14 @@ type alone struct{}
 
 func (alone) Standing() Standing { return Standing{Role: RoleAnswers} }
 
-// answersHere reports whether the call is for this replica. If not it has been answered: by the
-// leader, to whom it was forwarded once, or with a refusal.
+// answersHere reports whether the call, whose caller has been judged, is for this replica. If not it has
+// been answered: by the leader, to whom it was forwarded once, or with a refusal.
 func (s *Server) answersHere(w http.ResponseWriter, r *http.Request, c *call) bool {
-	standing := s.leadership.Standing()
+	return s.answersAt(w, r, c, s.leadership.Standing())
+}
+
+// answersAt is answersHere as things stand.
+func (s *Server) answersAt(w http.ResponseWriter, r *http.Request, c *call, standing Standing) bool {
 	forwarded := r.Header.Get(ForwardedHeader) != ""
 	if forwarded {
 		w.Header().Set(AnsweredByHeader, standing.Self)
@@ -92,15 +96,38 @@ func (s *Server) answersHere(w http.ResponseWriter, r *http.Request, c *call) bo
 }
 
 // AnswersHere reports whether a call that is not of the lease API, but of a data path beside it, is
-// for this replica. If not it has been answered, as one of the lease API would have been.
+// for this replica. If not it has been answered, as one of the lease API would have been. It judges
+// only those whose call the leader answers; the others are for the data path to judge.
 func (s *Server) AnswersHere(w http.ResponseWriter, r *http.Request) bool {
-	if s.leadership.Standing().Role == RoleForwards {
-		// The leader judges by itself; strangers do not get as far as that.
-		if pool, _, ok := split(path.Clean(r.URL.Path)); ok && !s.lets(w, r, pool) {
+	// Looked at once: who may call is asked before a call is forwarded, whatever becomes of the leader meanwhile.
+	standing := s.leadership.Standing()
+	if standing.Role == RoleForwards {
+		pool, ok := poolOf(r.URL.Path)
+		if !ok {
+			s.refuse(w, &router.Refusal{Reason: ReasonNotFound, Detail: "the path names no pool"})
+			return false
+		}
+		if !s.lets(w, r, pool) {
 			return false
 		}
 	}
-	return s.answersHere(w, r, &call{pace: pace{dataSending, dataReading}})
+	return s.answersAt(w, r, &call{pace: pace{dataSending, dataReading}}, standing)
+}
+
+// poolOf finds the pool in a path of the data path, which takes slashes in a row for one and leaves dots as
+// they are: another reading would judge the caller by another pool than the one that it calls.
+func poolOf(path string) (pool router.PoolKey, ok bool) {
+	var parts []string
+	for part := range strings.SplitSeq(path, "/") {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	const named = 5 // v1alpha1 namespaces {} inferencepools {}
+	if len(parts) < named || parts[0] != "v1alpha1" || parts[1] != "namespaces" || parts[3] != "inferencepools" {
+		return pool, false
+	}
+	return router.PoolKey{Namespace: parts[2], Name: parts[4]}, true
 }
 
 func noLeader(detail string) *router.Refusal {

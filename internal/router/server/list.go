@@ -27,26 +27,37 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 		s.refuseMethod(w, route{methods: map[string]handler{http.MethodGet: nil}})
 		return
 	}
-	if !s.answersHere(w, r, &call{pace: pace{s.limits.Read, s.limits.Write}}) {
+	pools, err := s.visible(r)
+	if err != nil {
+		s.refuse(w, err)
 		return
 	}
-	out := listAnswer{Pools: []poolName{}}
+	// A replica that knows of no pool has nothing to judge its caller by, so that nothing is forwarded.
+	unjudged := len(pools) == 0 && s.authorizer != nil
+	if unjudged || s.answersHere(w, r, &call{pace: pace{s.limits.Read, s.limits.Write}}) {
+		s.answer(w, http.StatusOK, listAnswer{Pools: pools})
+	}
+}
+
+// visible are the pools that the caller may look at, in order. If there are pools, and none for it, it fails
+// with the reason, so that who must log in is told, instead of shown an empty house.
+func (s *Server) visible(r *http.Request) ([]poolName, error) {
+	pools := []poolName{}
 	var refused error
 	for key := range s.pools.All() {
 		if err := s.authorize(r, key, ""); err != nil {
 			refused = err
 			continue
 		}
-		out.Pools = append(out.Pools, poolName{key.Namespace, key.Name})
+		pools = append(pools, poolName{key.Namespace, key.Name})
 	}
-	if len(out.Pools) == 0 && refused != nil {
-		s.refuse(w, refused) // so that who must log in is told, instead of shown an empty house
-		return
+	if len(pools) == 0 && refused != nil {
+		return nil, refused
 	}
-	slices.SortFunc(out.Pools, func(a, b poolName) int {
+	slices.SortFunc(pools, func(a, b poolName) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	s.answer(w, http.StatusOK, out)
+	return pools, nil
 }
 
 // queueView is who waits for leases of one sender.
