@@ -113,24 +113,21 @@ func (s *security) tls(address string) *tls.Config {
 const scrapes = 4
 
 // metrics tells the metrics to those who may get their path.
-func (s *security) metrics() (http.Handler, error) {
+func (s *security) metrics() http.Handler {
+	const path = "/metrics"
 	all := promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: scrapes})
-	mux := http.NewServeMux()
-	mux.Handle("/metrics", all)
-	if s.gate == nil {
-		return mux, nil
+	if s.gate != nil {
+		return s.gate.Guard(path, all)
 	}
-	return s.gate.Filter(ctrl.Log, mux)
+	mux := http.NewServeMux()
+	mux.Handle(path, all)
+	return mux
 }
 
 // addTo has the manager tell metrics and answer probes, and keep and publish certificates if it has any.
 func (s *security) addTo(m ctrl.Manager, o *options, ready healthz.Checker) error {
-	told, err := s.metrics()
-	if err != nil {
-		return fmt.Errorf("set up the metrics: %w", err)
-	}
 	for _, p := range []smallPort{
-		{name: "metrics", address: o.metricsAddress, tls: s.tls(o.metricsAddress), door: s.doors.metrics, handler: told},
+		{name: "metrics", address: o.metricsAddress, tls: s.tls(o.metricsAddress), door: s.doors.metrics, handler: s.metrics()},
 		{name: "probes", address: o.probeAddress, tls: s.tls(o.probeAddress), door: s.doors.probes, handler: probes(ready)},
 	} {
 		if p.address == "0" {

@@ -22,14 +22,6 @@ type Identity struct {
 	Expires time.Time
 }
 
-// Deed is what a caller wants to do: to the leases of a pool, or with a path that is no resource.
-type Deed struct {
-	Verb string
-	// Namespace and Pool name the pool; empty with Path.
-	Namespace, Pool string
-	Path            string
-}
-
 // Reviewer asks the API server. An error says that it could not be asked.
 type Reviewer interface {
 	// Identify says whose token it is; false: nobody's.
@@ -60,7 +52,7 @@ type Gate struct {
 	clock  func() time.Time
 	limits Limits
 	tokens *memo[[sha256.Size]byte, string, verdict]
-	deeds  *memo[deedKey, deedOf, bool]
+	deeds  *memo[[sha256.Size]byte, deedOf, bool]
 }
 
 // verdict is what is known of a token.
@@ -70,13 +62,7 @@ type verdict struct {
 	digest [sha256.Size]byte // of all that the API server is told about the caller
 }
 
-// deedKey names a question about a caller.
-type deedKey struct {
-	who [sha256.Size]byte
-	Deed
-}
-
-// deedOf is such a question.
+// deedOf is the question whether a caller may do a deed.
 type deedOf struct {
 	who  Identity
 	what Deed
@@ -98,7 +84,7 @@ func New(c Config) *Gate {
 		who, known, err := c.Reviewer.Identify(ctx, token)
 		return verdict{known, who, digestOf(who)}, g.spanOf(known, who.Expires), err
 	})
-	g.deeds = newMemo[deedKey](g.limits.Deeds, g.limits.AtOnce, g.clock, func(ctx context.Context, d deedOf) (bool, span, error) {
+	g.deeds = newMemo[[sha256.Size]byte](g.limits.Deeds, g.limits.AtOnce, g.clock, func(ctx context.Context, d deedOf) (bool, span, error) {
 		may, err := c.Reviewer.Permits(ctx, d.who, d.what)
 		return may, g.spanOf(may, time.Time{}), err
 	})
@@ -137,6 +123,9 @@ func digestOf(who Identity) [sha256.Size]byte {
 // sender, read. It returns nil or a *router.Refusal.
 func (g *Gate) Authorize(r *http.Request, pool router.PoolKey, sender router.SenderName) error {
 	who, err := g.may(r, Deed{Verb: verbOf(r, sender), Namespace: pool.Namespace, Pool: pool.Name})
+	if err == nil {
+		err = knownSender(sender)
+	}
 	if err != nil || sender == "" {
 		return err
 	}
@@ -155,24 +144,42 @@ func verbOf(r *http.Request, sender router.SenderName) string {
 	return "create"
 }
 
-// may says who the caller is, or refuses.
-func (g *Gate) may(r *http.Request, what Deed) (Identity, error) {
+// Authenticate says whether the caller is anybody that the API server knows, whatever it may do. It returns nil or
+// a *router.Refusal.
+func (g *Gate) Authenticate(r *http.Request) error {
+	_, err := g.identify(r)
+	return err
+}
+
+// identify says who the caller is, or refuses.
+func (g *Gate) identify(r *http.Request) (verdict, error) {
 	token := bearer(r.Header)
 	if token == "" {
-		return Identity{}, unauthenticated("say who calls: Authorization: Bearer, with a token of a Kubernetes service account")
+		return verdict{}, unauthenticated("say who calls: Authorization: Bearer, with a token of a Kubernetes service account")
 	}
 	if len(token) > maxTokenBytes {
-		return Identity{}, unauthenticated("the bearer token is too long to be one of the API server's")
+		return verdict{}, unauthenticated("the bearer token is too long to be one of the API server's")
 	}
-	from, _, _ := net.SplitHostPort(r.RemoteAddr) // what has no address, as a test's recorder, takes one turn
-	v, err := g.tokens.get(r.Context(), from, sha256.Sum256([]byte(token)), token)
+	v, err := g.tokens.get(r.Context(), addressOf(r), sha256.Sum256([]byte(token)), token)
 	switch {
 	case err != nil:
-		return Identity{}, g.unavailable(err)
+		return verdict{}, g.unavailable(err)
 	case !v.known:
-		return Identity{}, unauthenticated("the API server does not know the bearer token, or its time is up, or it is meant for another audience")
+		return verdict{}, unauthenticated("the API server does not know the bearer token, or its time is up, or it is meant for another audience")
 	}
-	allowed, err := g.deeds.get(r.Context(), from, deedKey{v.digest, what}, deedOf{v.who, what})
+	return v, nil
+}
+
+// may says who the caller is, if it may do that, or refuses.
+func (g *Gate) may(r *http.Request, what Deed) (Identity, error) {
+	v, err := g.identify(r)
+	if err == nil {
+		err = what.named()
+	}
+	if err != nil {
+		return Identity{}, err
+	}
+	allowed, err := g.deeds.get(r.Context(), addressOf(r), what.digest(v.digest), deedOf{v.who, what})
 	switch {
 	case err != nil:
 		return Identity{}, g.unavailable(err)
@@ -182,8 +189,15 @@ func (g *Gate) may(r *http.Request, what Deed) (Identity, error) {
 	return v.who, nil
 }
 
-// maxTokenBytes is more than any token of Kubernetes has.
-const maxTokenBytes = 16 << 10
+// addressOf is where a call comes from. What has no address, as a test's recorder, takes one turn.
+func addressOf(r *http.Request) string {
+	from, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return from
+}
+
+// maxTokenBytes is more than any token has that reaches the API server: a service account's has about one
+// KiB, an identity provider's with hundreds of groups about six.
+const maxTokenBytes = 8 << 10
 
 // bearer is the token of a request; empty: there is none.
 func bearer(h http.Header) string {
@@ -196,16 +210,6 @@ func bearer(h http.Header) string {
 
 func unauthenticated(detail string) *router.Refusal {
 	return &router.Refusal{Reason: ReasonUnauthenticated, Detail: detail}
-}
-
-func forbidden(user string, what Deed) *router.Refusal {
-	if what.Path != "" {
-		return &router.Refusal{Reason: router.ReasonSessionForbidden, Detail: fmt.Sprintf("%q may not %s the path %s", user, what.Verb, what.Path)}
-	}
-	return &router.Refusal{
-		Reason: router.ReasonSessionForbidden,
-		Detail: fmt.Sprintf("%q may not %s inferencepools/leases of group inference.berthmaster.io named %q in namespace %q", user, what.Verb, what.Pool, what.Namespace),
-	}
 }
 
 // The reasons of refusals made here.

@@ -3,34 +3,52 @@ package access
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
-
-	"github.com/go-logr/logr"
 
 	"github.com/berthmaster/berthmaster/internal/router"
 )
 
-// Filter lets those read a path who may get it, as a path that is no resource: for metrics. It is a
-// filter of controller-runtime's metrics server.
-func (g *Gate) Filter(_ logr.Logger, next http.Handler) (http.Handler, error) {
+// Guard lets those read a path who may get it, as a path that is no resource: for metrics. No other path is
+// served, or asked about.
+func (g *Gate) Guard(path string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A client may hang after its call as well as before it.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Minute))
-		_, err := g.may(r, Deed{Verb: "get", Path: r.URL.Path})
+		err := g.reads(r, path)
 		refusal, refused := errors.AsType[*router.Refusal](err)
 		switch {
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", http.MethodGet)
 			http.Error(w, "only to be read", http.StatusMethodNotAllowed)
-		case !refused:
-			next.ServeHTTP(w, r)
-		case refusal.Reason == ReasonUnauthenticated:
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, refusal.Detail, http.StatusUnauthorized)
-		case refusal.Reason == ReasonUnavailable:
-			http.Error(w, refusal.Detail, http.StatusServiceUnavailable)
+		case refused:
+			refuse(w, refusal)
+		case r.URL.Path != path:
+			http.NotFound(w, r)
 		default:
-			http.Error(w, refusal.Detail, http.StatusForbidden)
+			next.ServeHTTP(w, r)
 		}
-	}), nil
+	})
+}
+
+// reads refuses whoever may not get the path; for a call of another one, which is none, it is enough to be known.
+func (g *Gate) reads(r *http.Request, path string) error {
+	if r.URL.Path != path {
+		return g.Authenticate(r)
+	}
+	_, err := g.may(r, Deed{Verb: "get", Path: path})
+	return err
+}
+
+func refuse(w http.ResponseWriter, refusal *router.Refusal) {
+	switch refusal.Reason {
+	case ReasonUnauthenticated:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, refusal.Detail, http.StatusUnauthorized)
+	case ReasonUnavailable:
+		w.Header().Set("Retry-After", strconv.Itoa(int(refusal.RetryAfter/time.Second)))
+		http.Error(w, refusal.Detail, http.StatusServiceUnavailable)
+	default:
+		http.Error(w, refusal.Detail, http.StatusForbidden)
+	}
 }
