@@ -33,6 +33,8 @@ func (s *Server) handleModelInfo(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
+// handleServerInfo tells all of the engine's arguments, as the real one does: its keys too, to whoever has the api
+// key, and again in the state of each rank.
 func (s *Server) handleServerInfo(w http.ResponseWriter, r *http.Request) error {
 	if err := s.askScheduler(r.Context()); err != nil {
 		return err
@@ -43,6 +45,7 @@ func (s *Server) handleServerInfo(w http.ResponseWriter, r *http.Request) error 
 	internal := make([]map[string]any, len(loads))
 	for i, l := range loads {
 		internal[i] = map[string]any{
+			"api_key": nullIfEmpty(s.cfg.APIKey), "admin_api_key": nullIfEmpty(s.cfg.AdminAPIKey), "ssl_keyfile_password": nil,
 			"effective_max_running_requests_per_dp": s.cfg.Model.MaxRunning,
 			"last_gen_throughput":                   s.throughput(l),
 			"memory_usage": map[string]any{
@@ -51,6 +54,7 @@ func (s *Server) handleServerInfo(w http.ResponseWriter, r *http.Request) error 
 		}
 	}
 	writeJSON(w, http.StatusOK, map[string]any{
+		"api_key": nullIfEmpty(s.cfg.APIKey), "admin_api_key": nullIfEmpty(s.cfg.AdminAPIKey), "ssl_keyfile_password": nil,
 		"model_path": loaded.path, "served_model_name": loaded.served, "tokenizer_path": s.cfg.ModelPath,
 		"weight_version": loaded.version, "tp_size": 1, "dp_size": s.cfg.DPSize,
 		"max_running_requests": s.cfg.Model.MaxRunning, "max_queued_requests": nullIfZero(s.cfg.MaxQueued),
@@ -70,6 +74,13 @@ func nullIfZero(n int) any {
 		return nil
 	}
 	return n
+}
+
+func nullIfEmpty(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
 }
 
 func (s *Server) handleModels(w http.ResponseWriter, _ *http.Request) error {

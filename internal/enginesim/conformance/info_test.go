@@ -57,6 +57,21 @@ func modelRows() []row {
 				}
 			}
 		}},
+		{"1.3", "/server_info tells the engine's keys as well, in the state of each rank too", simulator,
+			func(c *enginesim.Config) { c.AdminAPIKey = "conformance-admin-key" }, func(t *testing.T, e *engine) {
+				o := e.get(t, "/server_info").object(t)
+				ranks, _ := o["internal_states"].([]any)
+				if len(ranks) == 0 {
+					t.Fatal("no ranks")
+				}
+				rank, _ := ranks[0].(map[string]any)
+				for _, told := range []map[string]any{o, rank} {
+					wantKeys(t, told, "api_key", "ssl_keyfile_password")
+					if told["admin_api_key"] != "conformance-admin-key" {
+						t.Errorf("admin_api_key %v", told["admin_api_key"])
+					}
+				}
+			}},
 		{"1.3", "/server_info answers while paused", admin, nil, func(t *testing.T, e *engine) {
 			e.pause(t, "in_place")
 			defer e.ok(t, "/continue_generation", "{}")

@@ -56,6 +56,10 @@ func (h *Handler) question(c *call, body *spool) *wire.Request {
 // tell passes an answer on.
 func (h *Handler) tell(c *call, resp *http.Response) {
 	defer resp.Body.Close()
+	if c.route.tells != nil {
+		h.tellPart(c, resp)
+		return
+	}
 	passed(resp.Header, c.w.Header())
 	c.writeBefore(h.cfg.Limits.Silence)
 	c.w.WriteHeader(resp.StatusCode)
@@ -67,6 +71,34 @@ func (h *Handler) tell(c *call, resp *http.Response) {
 	if err != nil {
 		panic(http.ErrAbortHandler) // the answer is cut, and the client has to see that
 	}
+}
+
+// sievedReply bounds an answer of which a part is passed on, in bytes: it is read whole.
+const sievedReply = 4 << 20
+
+// tellPart passes on what callers may know of an answer. What is no success has nothing that they may: its status
+// says enough. A HEAD has nothing but a status either way.
+func (h *Handler) tellPart(c *call, resp *http.Response) {
+	if resp.StatusCode != http.StatusOK || c.r.Method == http.MethodHead {
+		c.w.WriteHeader(resp.StatusCode)
+		h.measure(c, labelInformed)
+		return
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, sievedReply+1))
+	if err == nil && len(text) > sievedReply {
+		err = errors.New("the answer is too long")
+	}
+	part, ok := c.route.tells.of(text)
+	if err != nil || !ok {
+		h.giveUp(c, &router.Refusal{Reason: reasonUnreadable, RetryAfter: time.Second,
+			Detail: "the backend answered " + c.engine + " with what is no JSON object, or cut, or too long"})
+		return
+	}
+	c.w.Header().Set("Content-Type", "application/json")
+	c.sizes.reply = int64(len(part))
+	h.measure(c, labelInformed)
+	c.writeBefore(h.cfg.Limits.Silence)
+	_, _ = c.w.Write(part) // whoever asked may be gone
 }
 
 // health answers 200 while a backend serves.

@@ -24,6 +24,8 @@ const (
 	reasonUnreachable router.Reason = "EngineUnreachable"
 	// reasonBroken: the exchange broke off, and the engine may have generated.
 	reasonBroken router.Reason = "ExchangeBroken"
+	// reasonUnreadable: an engine answered what the proxy cannot pass on a part of.
+	reasonUnreadable router.Reason = "EngineReplyUnreadable"
 	// reasonControl: a control call was not done by every engine.
 	reasonControl router.Reason = "ControlFailed"
 )
@@ -52,6 +54,7 @@ func statuses() map[router.Reason]int {
 		router.ReasonContended:        http.StatusTooManyRequests,
 		reasonBroken:                  http.StatusBadGateway,
 		reasonControl:                 http.StatusBadGateway,
+		reasonUnreadable:              http.StatusBadGateway,
 		router.ReasonNoBackend:        http.StatusServiceUnavailable,
 		router.ReasonNoLeader:         http.StatusServiceUnavailable,
 		reasonUnreachable:             http.StatusServiceUnavailable,

@@ -30,6 +30,8 @@ type route struct {
 	samples string
 	// rid says whether the body takes the lease's rid.
 	rid ridUse
+	// tells is what of the engine's reply is passed on, for a reply that has more than callers may know; nil: all.
+	tells sieve
 	// instead is the part of the spec that does what a control call wants.
 	instead string
 }
@@ -83,9 +85,10 @@ func routes() map[string]route {
 		"/finish_session":      {kind: finishes},
 	}
 	add(out, route{kind: health}, "/health", "/health_generate")
-	add(out, route{kind: informs}, "/", "/ping", "/v1/models", "/model_info", "/get_model_info", "/server_info", "/get_server_info",
-		"/weight_version", "/get_weight_version", "/v1/loads", "/get_load", "/tokenize", "/v1/tokenize", "/detokenize", "/v1/detokenize",
+	add(out, route{kind: informs}, "/", "/ping", "/v1/models", "/model_info", "/get_model_info", "/weight_version",
+		"/get_weight_version", "/v1/loads", "/get_load", "/tokenize", "/v1/tokenize", "/detokenize", "/v1/detokenize",
 		"/v1/messages/count_tokens", "/parse_function_call", "/separate_reasoning")
+	add(out, route{kind: informs, tells: aboutServer()}, "/server_info", "/get_server_info")
 	add(out, route{kind: controls, instead: byEngineMode}, "/pause_generation", "/continue_generation")
 	add(out, route{kind: controls, instead: byWeights}, "/update_weight_version", "/update_weights_from_disk",
 		"/update_weights_from_distributed", "/update_weights_from_tensor", "/update_weights_from_ipc", "/init_weights_update_group",
