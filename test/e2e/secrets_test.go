@@ -93,7 +93,7 @@ var _ = Describe("the keys of engines and the tokens of callers", Ordered, func(
 
 	BeforeAll(func(ctx SpecContext) {
 		traces = newCollector()
-		system = start("secrets", "--authentication=TokenReview", "--log-level=debug", "--trace-endpoint="+traces.URL, "--trace-percent=100")
+		system = startWith("secrets", []string{"--api-key=" + markedKey, "--admin-api-key=" + markedAdmin}, "--authentication=TokenReview", "--log-level=debug", "--trace-endpoint="+traces.URL, "--trace-percent=100")
 		for _, command := range []string{
 			"create serviceaccount worker", "create rolebinding workers --clusterrole=berthmaster-client --serviceaccount=default:worker",
 			"create clusterrolebinding readers --clusterrole=berthmaster-metrics-reader --serviceaccount=default:worker",
@@ -169,10 +169,12 @@ var _ = Describe("the keys of engines and the tokens of callers", Ordered, func(
 			{http.MethodPost, pool + "/leases", acquire},
 			{http.MethodPost, pool + "/senders/train/proxy/generate", `{"text":"hello","sampling_params":{"max_new_tokens":2}}`},
 			{http.MethodPost, pool + "/senders/train/proxy/pause_generation", `{}`},
+			{http.MethodGet, pool + "/senders/train/proxy/server_info", ""}, {http.MethodGet, pool + "/senders/train/proxy/get_server_info", ""},
 			{http.MethodGet, pool, ""}, {http.MethodGet, pool + "/sessions/s1", ""}, {http.MethodGet, pool + "-none", ""},
 		} {
 			said.WriteString(call(ctx, worker, c.method, c.url, c.body))
 		}
+		Expect(strings.Count(said.String(), `"effective_max_running_requests_per_dp"`)).To(Equal(2), "an engine is asked about itself twice: "+said.String())
 		Expect(system.KillEngine("sglang-1")).To(Succeed()) // errors of connections are told as well
 		Expect(system.Until(ctx, "the manager to miss it", func(p *v1alpha1.InferencePool) error {
 			if story.AllServe(engines)(p) == nil {
@@ -199,6 +201,8 @@ var _ = Describe("the keys of engines and the tokens of callers", Ordered, func(
 		Expect(all.with(markedRequest)).To(ContainElements("log", "traces"), "what the manager tells of requests")
 		Expect(all.with("policy")).To(ContainElements("events", "log", "metrics", "status", "traces"), "what it tells of pools")
 		Expect(all.with("sglang-1")).To(ContainElements("answers", "metrics", "status"), "what it tells of backends")
+		itself := call(ctx, markedKey, http.MethodGet, system.EngineURLs()[0]+"/server_info", "")
+		Expect(itself).To(And(ContainSubstring(markedKey), ContainSubstring(markedAdmin)), "what an engine tells whoever has its key")
 		// A key that somebody tells, in what the search reads anew.
 		said.WriteString("the engine refused " + markedKey)
 		_, err := http.Post(traces.URL, "application/x-protobuf", strings.NewReader("\x0a\x04span"+markedKey))

@@ -35,6 +35,12 @@ func TestStories(t *testing.T) {
 // gets these flags besides its usual ones. The engines' addresses differ from the demo's, so that both can run at once.
 func start(name string, flags ...string) *local.System {
 	GinkgoHelper()
+	return startWith(name, nil, flags...)
+}
+
+// startWith is start with engines that have these flags besides their usual ones.
+func startWith(name string, engineFlags []string, flags ...string) *local.System {
+	GinkgoHelper()
 	root, err := filepath.Abs("../..")
 	Expect(err).NotTo(HaveOccurred())
 	programs, err := filepath.Abs(*bin)
@@ -45,7 +51,7 @@ func start(name string, flags ...string) *local.System {
 	}
 	system, err := local.Start(context.Background(), local.Config{
 		Root: root, Bin: programs, Assets: assets, Work: filepath.Join(root, ".cache", "e2e", name),
-		Engines: engines, FirstAddress: netip.MustParseAddr("127.0.0.31"), Speed: speed, ManagerFlags: flags,
+		Engines: engines, FirstAddress: netip.MustParseAddr("127.0.0.31"), Speed: speed, ManagerFlags: flags, EngineFlags: engineFlags,
 		Say: func(line string) { GinkgoWriter.Println(line) },
 	})
 	Expect(err).NotTo(HaveOccurred(), "\"make build bin/k8s\" makes what is missing")

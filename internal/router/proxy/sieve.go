@@ -90,7 +90,7 @@ func aboutServer() sieve {
 	rank["memory_usage"] = flat("weight", "weight_gb", "kvcache", "kv_cache_gb", "token_capacity", "graph", "graph_gb")
 	out := flat(
 		"version", "status", "device",
-		"model_path", "tokenizer_path", "tokenizer_mode", "skip_tokenizer_init", "served_model_name", "weight_version", "revision", "is_embedding",
+		"model_path", "tokenizer_path", "skip_tokenizer_init", "served_model_name", "weight_version", "revision", "is_embedding",
 		"load_format", "dtype", "quantization", "kv_cache_dtype", "context_length", "reasoning_parser", "tool_call_parser", "sampling_defaults",
 		"tp_size", "pp_size", "dp_size", "ep_size", "nnodes", "enable_dp_attention", "load_balance_method", "disaggregation_mode",
 		"disaggregation_bootstrap_port",
