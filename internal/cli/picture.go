@@ -200,7 +200,7 @@ func stateOf(b *live.Backend) (string, colour) {
 	switch {
 	case b.Engine != "":
 		return b.Engine, yellow
-	case b.Settling:
+	case b.Reason == "Settling": // nothing else keeps it from serving
 		return "Settling", yellow
 	case b.Admissible:
 		return "Serving", green

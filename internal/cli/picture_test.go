@@ -109,6 +109,9 @@ func TestThePictureFitsTheTerminal(t *testing.T) {
 	}
 }
 
+// settles has a backend settle that takes no leases for that reason.
+func settles(b *live.Backend, why string) { b.Settling, b.Admissible, b.Reason = true, false, why }
+
 func TestThePictureTellsWhatStopsThePool(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(p *picture)
@@ -121,7 +124,8 @@ func TestThePictureTellsWhatStopsThePool(t *testing.T) {
 		"a backend is isolated":   {func(p *picture) { p.live.Backends[0].Isolated = true }, "Isolated"},
 		"a backend is drained":    {func(p *picture) { p.live.Backends[2].Drained = true }, "Drained"},
 		"an engine is paused":     {func(p *picture) { p.live.Backends[0].Engine = "Paused" }, "Paused"},
-		"a backend settles":       {func(p *picture) { p.live.Backends[0].Settling = true }, "Settling"},
+		"a backend settles":       {func(p *picture) { settles(&p.live.Backends[0], "Settling") }, "Settling"},
+		"an ill backend settles":  {func(p *picture) { settles(&p.live.Backends[0], "Unhealthy") }, "Unhealthy"},
 		"a backend left the pool": {func(p *picture) { p.live.Backends[0].Retired = true }, "Retired"},
 	} {
 		t.Run(name, func(t *testing.T) {

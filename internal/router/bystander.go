@@ -61,10 +61,11 @@ func (b *backend) passing() bool {
 	switch {
 	case b.retired, b.process == processEnded, b.Excluded != "", b.isolation != notIsolated:
 		return false
-	case b.Engine != EngineRunning, b.Drain != NotDraining, b.settling.why != settledCause:
+	case b.Engine != EngineRunning, b.Drain != NotDraining:
 		return true
 	}
-	// A healthy one is kept out by its version, which a rollout changes, or by an unknown capacity.
+	// A healthy one is kept out by its version, which a rollout changes, by what is held there, which a
+	// proof clears, or by an unknown capacity.
 	switch b.seen.Health {
 	case HealthUnknown, SuspectedPaused:
 		return true

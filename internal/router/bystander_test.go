@@ -88,6 +88,14 @@ func TestAnyoneGoesRoundTheAdmissible(t *testing.T) {
 	}
 }
 
+// unknownLoads has a fence wait for what earlier terms may have left on the backends.
+func unknownLoads(f *Fleet) {
+	for i := range f.Members {
+		f.Members[i].Load = LoadUnknown
+	}
+	f.Senders = append(f.Senders, Sender{Name: "fenced", Access: AccessFenced})
+}
+
 func TestProspectTellsWhatPassesFromWhatNeedsARepair(t *testing.T) {
 	cases := map[string]struct {
 		change  func(*Fleet)
@@ -101,6 +109,8 @@ func TestProspectTellsWhatPassesFromWhatNeedsARepair(t *testing.T) {
 		"all drain":                       {change: func(f *Fleet) { f.Members[0].Drain, f.Members[1].Drain = DrainMove, DrainMove }, want: ProspectPassing},
 		"all are unhealthy":               {observe: Observation{Health: Unhealthy}, want: ProspectNone},
 		"all refuse":                      {observe: Observation{Health: Refused}, want: ProspectNone},
+		"all are unhealthy and settle":    {change: unknownLoads, observe: Observation{Health: Unhealthy}, want: ProspectNone},
+		"all settle":                      {change: unknownLoads, want: ProspectPassing},
 		"the controller excludes all":     {change: func(f *Fleet) { f.Members[0].Excluded, f.Members[1].Excluded = "PodNotReady", "PodNotReady" }, want: ProspectNone},
 		"leasing is held":                 {change: func(f *Fleet) { f.Leasing, f.Members = LeasingHeld, nil }, want: ProspectPassing},
 		"the sender is fenced":            {change: func(f *Fleet) { f.Senders[0].Access, f.Members = AccessFenced, nil }, want: ProspectPassing},

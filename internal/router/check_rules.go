@@ -59,7 +59,7 @@ func (s *state) checkSettling() error {
 		if !b.unproven() && !s.unsettled {
 			return fmt.Errorf("backend %s settles for nothing", inc)
 		}
-		if !b.leaseless() {
+		if s.forgoesLeases(b) {
 			n++
 		}
 	}

@@ -75,12 +75,31 @@ func (w *world) checkTraces() {
 	}
 }
 
-// checkPlacesOfSettling: what should settle is known without anybody asking again.
+// checkPlacesOfSettling: what should settle is known without anybody asking again; it does, unless it
+// would take leases and the places are taken by others that are waited for no less.
 func (w *world) checkPlacesOfSettling() {
 	s := w.tab.state
+	if s.unsettled {
+		return
+	}
+	places, least, most := max(1, len(w.fleet.Members)/settlingShare), causeUncertain, settledCause
 	for inc, b := range s.backends {
-		if want := s.causeOf(b); !s.unsettled && want != b.settling.want {
+		want := s.causeOf(b)
+		switch settles := b.settling.why != settledCause; {
+		case want != b.settling.want:
 			w.t.Fatalf("5.3: %s should settle for cause %d, the table thinks %d", inc, want, b.settling.want)
+		case want == settledCause:
+		case !s.forgoesLeases(b):
+			if !settles {
+				w.t.Fatalf("5.3: %s takes no leases and waits for a place", inc)
+			}
+		case settles:
+			places, least = places-1, min(least, want)
+		default:
+			most = max(most, want)
 		}
+	}
+	if most != settledCause && (places > 0 || least < most) {
+		w.t.Fatalf("5.3: cause %d waits with %d places free, and cause %d has one", most, places, least)
 	}
 }

@@ -12,8 +12,11 @@ const (
 	settledCause cause = iota
 	// causeExcess: more than a tenth of its capacity is held.
 	causeExcess
-	// causeWaited: a fence, a hold, a drain, a rollout or an Ambiguous waits for it.
+	// causeWaited: a fence, a hold, a drain or a rollout waits for it, or an Ambiguous that has been
+	// decided.
 	causeWaited
+	// causeUncertain: the certainty clock of an Ambiguous runs. It is the only wait that fails a pool.
+	causeUncertain
 )
 
 // excessShare is the part of a capacity that may be held before an incarnation settles.
@@ -27,7 +30,7 @@ type settling struct {
 	why cause
 	// want is why it should settle, whether or not it has a place.
 	want cause
-	// since orders those that wait for a place.
+	// since orders those that wait for a place; 0: it needs none.
 	since instant
 	// stamp changes whenever something new could run there; an answer asked for under an
 	// older stamp proves nothing.
@@ -56,6 +59,15 @@ func (b *backend) leaseless() bool {
 	return b.retired || b.isolation != notIsolated || b.Drain == DrainMove || b.Drain == DrainAbort
 }
 
+// forgoesLeases reports whether settling costs b leases: it would take some if it did not settle. One
+// that is unhealthy, refused, paused, excluded or on the wrong version takes none anyway, and often
+// cannot be proven quiet before that is mended.
+func (s *state) forgoesLeases(b *backend) bool {
+	unsettled := *b
+	unsettled.settling.why = settledCause
+	return unsettled.closedFor(s.published, s.target) == ""
+}
+
 // quiet reports whether no lease can be granted there as things stand.
 func (b *backend) quiet() bool { return b.leaseless() || b.settling.why != settledCause }
 
@@ -72,8 +84,11 @@ func (s *state) reviewSettling(now instant) {
 		case b.settling.want == settledCause:
 			b.settling.since = 0
 			s.setSettling(b, settledCause)
-		case b.leaseless():
-			s.setSettling(b, b.settling.want) // nothing is lost by it: no place needed
+		case !s.forgoesLeases(b):
+			// No place needed. One that would serve again joins those that wait at the end: no proof
+			// under way is given up for it.
+			b.settling.since = 0
+			s.setSettling(b, b.settling.want)
 		default:
 			b.settling.since = cmp.Or(b.settling.since, now)
 			wanting = append(wanting, b)
@@ -82,8 +97,8 @@ func (s *state) reviewSettling(now instant) {
 	s.sharePlaces(wanting)
 }
 
-// sharePlaces lets at most a quarter of the members settle at once, those waited for first,
-// then the longest waiting.
+// sharePlaces lets at most a quarter of the members give up leases to settle at once, those waited for
+// first, then the longest waiting.
 func (s *state) sharePlaces(wanting []*backend) {
 	slices.SortFunc(wanting, func(a, b *backend) int {
 		return cmp.Or(
@@ -115,6 +130,8 @@ func (s *state) causeOf(b *backend) cause {
 	switch {
 	case !b.unproven():
 		return settledCause
+	case s.timed(b):
+		return causeUncertain
 	case b.emptying():
 		return causeWaited
 	case s.leasing == LeasingHeld || s.awaited(b):
@@ -124,6 +141,16 @@ func (s *state) causeOf(b *backend) cause {
 	default:
 		return settledCause
 	}
+}
+
+// timed reports whether the certainty clock of something held on b runs.
+func (s *state) timed(b *backend) bool {
+	for l := range b.held.all {
+		if _, runs := s.uncertain[l]; runs {
+			return true
+		}
+	}
+	return false
 }
 
 // emptying reports whether a drain waits for nothing but what is counted or feared there.
