@@ -70,7 +70,7 @@ func newSecurity(ctx context.Context, cluster *rest.Config, pools *router.Pools,
 		log := ctrl.Log.WithName("access")
 		s.gate = access.New(access.Config{
 			Reviewer: access.Kubernetes{Clients: clients, Audiences: audiencesOf(o.security.audiences)}, Pools: pools,
-			Failed: func(err error) { log.Error(err, "callers cannot be judged") },
+			Failed: func(err error, untold int) { log.Error(err, "callers cannot be judged", "untold", untold) },
 		})
 	}
 	if s.tls(o.leaseAddress) == nil && s.tls(o.metricsAddress) == nil && s.tls(o.probeAddress) == nil {

@@ -12,12 +12,19 @@
 //
 // # What is remembered, and for how long
 //
-// Answers are kept in two bounded caches, refusals too, so that a caller who asks a thousand times a
+// Answers are kept in two caches that are bounded in number and bytes, refusals too, so that a caller who asks a thousand times a
 // second costs the API server one question a minute, and one without rights costs it little. Whoever
 // loses a right is refused within Limits.Allowed of it, and a token is never good beyond its own expiry.
 // While the API server cannot be asked, what it last allowed stays allowed for Limits.Grace, since
 // generations that run would be lost otherwise; what it has not allowed is not.
 // Nothing is invalidated in between: a restart forgets everything.
 //
-// Tokens are kept as digests only, and appear in no log, error or metric.
+// Questions are kept as digests only: no part of a request is kept with an answer, and tokens appear in no
+// log, error or metric.
+//
+// # Who waits
+//
+// Calls wait for an answer in a room of bounded size, of which one address has its share only, and questions
+// wait for one of a few turns, which addresses take in order. Whoever finds no place is told to ask again at once.
+// A question that nobody waits for any more leaves the line; one that is being asked goes on.
 package access

@@ -4,23 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
+	"github.com/berthmaster/berthmaster/internal/door"
 	"github.com/berthmaster/berthmaster/internal/router"
 )
-
-// Identity is who a token belongs to, as the API server says.
-type Identity struct {
-	User, UID string
-	Groups    []string
-	Extra     map[string][]string
-	// Expires is when the token's own time is up; zero: it does not say.
-	Expires time.Time
-}
 
 // Reviewer asks the API server. An error says that it could not be asked.
 type Reviewer interface {
@@ -36,8 +27,9 @@ type Config struct {
 	Reviewer Reviewer
 	// Pools have the subjects of senders; required.
 	Pools *router.Pools
-	// Failed is told why the API server could not be asked, which no caller is; nil: nobody is.
-	Failed func(error)
+	// Failed is told why the API server could not be asked, which no caller is: the first time, and then at most
+	// once a minute, with how many times it was not told since; nil: nobody is.
+	Failed func(err error, untold int)
 	// Clock tells the time; nil: time.Now.
 	Clock func() time.Time
 	// Limits: the zero value of each field stands for its default.
@@ -48,18 +40,11 @@ type Config struct {
 // safe for concurrent use, and holds nothing that needs closing.
 type Gate struct {
 	pools  *router.Pools
-	failed func(error)
+	failed complaints
 	clock  func() time.Time
 	limits Limits
 	tokens *memo[[sha256.Size]byte, string, verdict]
 	deeds  *memo[[sha256.Size]byte, deedOf, bool]
-}
-
-// verdict is what is known of a token.
-type verdict struct {
-	known  bool
-	who    Identity
-	digest [sha256.Size]byte // of all that the API server is told about the caller
 }
 
 // deedOf is the question whether a caller may do a deed.
@@ -77,14 +62,17 @@ func New(c Config) *Gate {
 		c.Clock = time.Now
 	}
 	if c.Failed == nil {
-		c.Failed = func(error) {}
+		c.Failed = func(error, int) {}
 	}
-	g := &Gate{pools: c.Pools, failed: c.Failed, clock: c.Clock, limits: c.Limits.withDefaults()}
-	g.tokens = newMemo[[sha256.Size]byte](g.limits.Tokens, g.limits.AtOnce, g.clock, func(ctx context.Context, token string) (verdict, span, error) {
+	g := &Gate{pools: c.Pools, failed: complaints{to: c.Failed}, clock: c.Clock, limits: c.Limits.withDefaults()}
+	l, waiting := g.limits, newRoom(g.limits.Waiting)
+	tokens := memory[verdict]{answers: l.Tokens, weigh: verdict.weight, bytes: l.IdentityBytes}
+	g.tokens = newMemo[[sha256.Size]byte](tokens, newTurns(l.AtOnce), waiting, g.clock, func(ctx context.Context, token string) (verdict, span, error) {
 		who, known, err := c.Reviewer.Identify(ctx, token)
 		return verdict{known, who, digestOf(who)}, g.spanOf(known, who.Expires), err
 	})
-	g.deeds = newMemo[[sha256.Size]byte](g.limits.Deeds, g.limits.AtOnce, g.clock, func(ctx context.Context, d deedOf) (bool, span, error) {
+	deeds := memory[bool]{answers: l.Deeds}
+	g.deeds = newMemo[[sha256.Size]byte](deeds, newTurns(l.AtOnce), waiting, g.clock, func(ctx context.Context, d deedOf) (bool, span, error) {
 		may, err := c.Reviewer.Permits(ctx, d.who, d.what)
 		return may, g.spanOf(may, time.Time{}), err
 	})
@@ -109,14 +97,6 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// digestOf names an identity: two of one digest are the same in everything that rights hang on.
-func digestOf(who Identity) [sha256.Size]byte {
-	h := sha256.New()
-	// %q keeps parts apart that hold whatever a name may hold; maps are printed in the order of their keys.
-	_, _ = fmt.Fprintf(h, "%q %q %q %q", who.User, who.UID, who.Groups, who.Extra)
-	return [sha256.Size]byte(h.Sum(nil))
 }
 
 // Authorize says whether the caller may take and end leases of the pool as the sender, or, with no
@@ -160,7 +140,7 @@ func (g *Gate) identify(r *http.Request) (verdict, error) {
 	if len(token) > maxTokenBytes {
 		return verdict{}, unauthenticated("the bearer token is too long to be one of the API server's")
 	}
-	v, err := g.tokens.get(r.Context(), addressOf(r), sha256.Sum256([]byte(token)), token)
+	v, err := g.tokens.get(r.Context(), homeOf(r), sha256.Sum256([]byte(token)), token)
 	switch {
 	case err != nil:
 		return verdict{}, g.unavailable(err)
@@ -179,7 +159,7 @@ func (g *Gate) may(r *http.Request, what Deed) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	allowed, err := g.deeds.get(r.Context(), addressOf(r), what.digest(v.digest), deedOf{v.who, what})
+	allowed, err := g.deeds.get(r.Context(), homeOf(r), what.digest(v.digest), deedOf{v.who, what})
 	switch {
 	case err != nil:
 		return Identity{}, g.unavailable(err)
@@ -189,10 +169,10 @@ func (g *Gate) may(r *http.Request, what Deed) (Identity, error) {
 	return v.who, nil
 }
 
-// addressOf is where a call comes from. What has no address, as a test's recorder, takes one turn.
-func addressOf(r *http.Request) string {
-	from, _, _ := net.SplitHostPort(r.RemoteAddr)
-	return from
+// homeOf is where a call comes from. Those that have no address, as a test's recorder, share one.
+func homeOf(r *http.Request) netip.Prefix {
+	from, _ := netip.ParseAddrPort(r.RemoteAddr)
+	return door.Home(from.Addr())
 }
 
 // maxTokenBytes is more than any token has that reaches the API server: a service account's has about one
@@ -223,10 +203,11 @@ const (
 // unavailable says nothing of the error, which may hold addresses, to somebody who is not known.
 func (g *Gate) unavailable(err error) *router.Refusal {
 	if !errors.Is(err, context.Canceled) { // the client has gone
-		g.failed(err)
+		g.failed.tell(err, g.clock())
 	}
-	return &router.Refusal{
-		Reason: ReasonUnavailable, RetryAfter: time.Second,
-		Detail: "the API server could not be asked who calls and what they may do: ask again",
+	detail := "the API server could not be asked who calls and what they may do: ask again"
+	if errors.Is(err, errCrowded) {
+		detail = "too many calls, all together or from the caller's address, wait for the API server to judge them: ask again"
 	}
+	return &router.Refusal{Reason: ReasonUnavailable, RetryAfter: time.Second, Detail: detail}
 }

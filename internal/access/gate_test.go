@@ -192,7 +192,7 @@ func TestWhileTheAPIServerIsAwayKnownCallersGoOnAndStrangersAreToldToAskAgain(t 
 	synctest.Test(t, func(t *testing.T) {
 		g, a := newHouse(t)
 		var told []error
-		g.failed = func(err error) { told = append(told, err) }
+		g.failed.to = func(err error, _ int) { told = append(told, err) }
 		if err := g.Authorize(call(t, http.MethodPost, "Bearer t-judge"), policy, "eval"); err != nil {
 			t.Fatal(err)
 		}

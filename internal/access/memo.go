@@ -2,141 +2,193 @@ package access
 
 import (
 	"context"
+	"net/netip"
 	"sync"
 	"time"
 )
 
-// memo remembers the answers to questions, up to size of them. Concurrent askers of one question
-// share one answer.
+// memo remembers the answers to questions, within bounds. Concurrent askers of one question share one answer.
 type memo[K comparable, A, V any] struct {
-	size  int
-	clock func() time.Time
+	memory memory[V]
+	clock  func() time.Time
 	// ask gets an answer and says for how long it holds. Its context is not the caller's: others wait
 	// for the same answer.
 	ask   func(context.Context, A) (V, span, error)
 	turns *turns
+	// room is where callers wait.
+	room *room
 
-	mu    sync.Mutex
-	known map[K]*entry[V] // guarded by mu
+	mu     sync.Mutex
+	known  map[K]*entry[V] // guarded by mu
+	weight int             // guarded by mu: of all entries
+	away   bool            // guarded by mu: the last question that was asked got no answer
+}
+
+// memory bounds what is remembered: answers by their number, and by what they weigh.
+type memory[V any] struct {
+	answers int
+	// weigh says how many bytes an answer holds besides itself; nil: none.
+	weigh func(V) int
+	bytes int
 }
 
 // span is how long an answer holds: until fresh anyway, and until stale if no other can be had.
 type span struct{ fresh, stale time.Time }
 
-// entry is one question: answered, if at is set, and being asked, if pending is.
+// entry is what is known of a question.
 type entry[V any] struct {
-	value   V
-	holds   span
-	known   bool
-	pending chan struct{} // closed once the answer is there; nil: nobody asks
-	err     error         // of the last time it was asked
+	value  V
+	holds  span
+	known  bool
+	weight int
+	asked  *question[V] // nil: nobody asks
 }
 
-// askTime bounds one question.
+// question is one time that it is asked: first it waits for its turn.
+type question[V any] struct {
+	// done is closed once there is a value or an err.
+	done  chan struct{}
+	value V
+	err   error
+
+	waiting int                // guarded by memo.mu: callers who want to know
+	begun   bool               // guarded by memo.mu: its turn has come
+	giveUp  context.CancelFunc // has it leave the line
+}
+
+// askTime bounds one question, the wait for its turn included.
 const askTime = 10 * time.Second
 
-func newMemo[K comparable, A, V any](size, atOnce int, clock func() time.Time, ask func(context.Context, A) (V, span, error)) *memo[K, A, V] {
-	return &memo[K, A, V]{size: size, clock: clock, ask: ask, turns: newTurns(atOnce), known: map[K]*entry[V]{}}
+func newMemo[K comparable, A, V any](kept memory[V], t *turns, r *room, clock func() time.Time, ask func(context.Context, A) (V, span, error)) *memo[K, A, V] {
+	return &memo[K, A, V]{memory: kept, clock: clock, ask: ask, turns: t, room: r, known: map[K]*entry[V]{}}
 }
 
 // get returns the answer to k, asking for it if none is known that holds, in turn with others than who.
-// with is what is asked: k is its name here. An error says that no answer could be had.
-func (m *memo[K, A, V]) get(ctx context.Context, who string, k K, with A) (V, error) {
-	e, pending := m.look(ctx, who, k, with)
-	if pending != nil {
-		select {
-		case <-pending:
-		case <-ctx.Done():
-			var none V
-			return none, ctx.Err()
-		}
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if now := m.clock(); e.known && (e.err == nil || now.Before(e.holds.fresh) || now.Before(e.holds.stale)) {
-		return e.value, nil
-	}
+// with is what is asked: k is its name here. An error says that no answer could be had: that of ctx, or
+// errCrowded, or why the question was not answered.
+func (m *memo[K, A, V]) get(ctx context.Context, who netip.Prefix, k K, with A) (V, error) {
 	var none V
-	return none, e.err
+	e, q, err := m.look(ctx, who, k, with)
+	switch {
+	case err != nil:
+		return none, err
+	case q == nil:
+		return m.read(e), nil
+	}
+	defer m.room.leave(who)
+	select {
+	case <-q.done:
+	case <-ctx.Done():
+		m.quit(k, e, q)
+		return none, ctx.Err()
+	}
+	if q.err != nil && m.stands(e) {
+		return m.read(e), nil
+	}
+	return q.value, q.err
 }
 
-// look finds the entry of k, and has it asked for unless it holds; pending is closed then once the answer
-// is there.
-func (m *memo[K, A, V]) look(ctx context.Context, who string, k K, with A) (e *entry[V], pending <-chan struct{}) {
+// look finds the entry of k, and joins those who wait for the answer unless it holds. Without a question the
+// entry's value is the answer.
+func (m *memo[K, A, V]) look(ctx context.Context, who netip.Prefix, k K, with A) (*entry[V], *question[V], error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e = m.known[k]
-	if e != nil && e.known && m.clock().Before(e.holds.fresh) {
-		return e, nil
+	e, now := m.known[k], m.clock()
+	switch {
+	case e != nil && e.known && now.Before(e.holds.fresh):
+		return e, nil, nil
+	case m.room.enter(who):
+	case m.away && e != nil && e.stands(now): // it is not the crowd that keeps it from being asked
+		return e, nil, nil
+	default:
+		return nil, nil, errCrowded
 	}
 	if e == nil {
 		m.makeRoom()
 		e = &entry[V]{}
 		m.known[k] = e
 	}
-	if e.pending == nil {
-		e.pending = make(chan struct{})
-		go m.refresh(context.WithoutCancel(ctx), who, k, e, with)
+	if e.asked == nil {
+		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
+		e.asked = &question[V]{done: make(chan struct{}), giveUp: cancel}
+		go m.settle(asking, who, k, e, e.asked, with)
 	}
-	return e, e.pending
+	e.asked.waiting++
+	return e, e.asked, nil
 }
 
-// refresh asks, and wakes those who wait.
-func (m *memo[K, A, V]) refresh(ctx context.Context, who string, k K, e *entry[V], with A) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	value, holds, err := m.inTurn(ctx, who, with)
+// quit is for a caller who does not wait any longer. A question that waits for its turn for nobody leaves the
+// line; one that is being asked goes on, since its answer is as good for the next who wants to know.
+func (m *memo[K, A, V]) quit(k K, e *entry[V], q *question[V]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e.err = err; err == nil {
-		e.value, e.holds, e.known = value, holds, true
+	q.waiting--
+	if q.waiting > 0 || q.begun {
+		return
 	}
-	close(e.pending)
-	e.pending = nil
-	if !e.known && m.known[k] == e {
+	q.giveUp()
+	m.unask(k, e, q)
+}
+
+// unask has nobody else join the question, which is over.
+func (m *memo[K, A, V]) unask(k K, e *entry[V], q *question[V]) {
+	if e.asked == q {
+		e.asked = nil
+	}
+	if !e.known && e.asked == nil && m.known[k] == e {
 		delete(m.known, k) // no answer is nothing to remember
 	}
 }
 
-func (m *memo[K, A, V]) inTurn(ctx context.Context, who string, with A) (V, span, error) {
+// settle asks, remembers the answer, and wakes those who wait.
+func (m *memo[K, A, V]) settle(ctx context.Context, who netip.Prefix, k K, e *entry[V], q *question[V], with A) {
+	defer q.giveUp()
+	var holds span
+	q.value, holds, q.err = m.inTurn(ctx, who, q, with)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer close(q.done)
+	if q.begun {
+		m.away = q.err != nil
+	}
+	if q.err == nil {
+		e.value, e.holds, e.known = q.value, holds, true
+		m.reweigh(k, e)
+	}
+	m.unask(k, e, q)
+}
+
+func (m *memo[K, A, V]) inTurn(ctx context.Context, who netip.Prefix, q *question[V], with A) (V, span, error) {
+	var none V
 	if err := m.turns.take(ctx, who); err != nil {
-		var none V
 		return none, span{}, err
 	}
 	defer m.turns.back()
+	if !m.begin(q) {
+		return none, span{}, context.Canceled
+	}
 	return m.ask(ctx, with)
 }
 
-// makeRoom lets go of an entry if there is no room for another. It looks at a few only, so that a flood
-// of questions does not cost more than it asks, and takes what matters least: so that a flood of refused
-// callers displaces each other rather than those who are allowed.
-func (m *memo[K, A, V]) makeRoom() {
-	const looks = 8
-	if len(m.known) < m.size {
-		return
-	}
-	var victim K
-	least, looked, now := -1, 0, m.clock()
-	for k, e := range m.known { // in random order
-		if worth := e.worth(now); least < 0 || worth < least {
-			victim, least = k, worth
-		}
-		if looked++; looked == looks || least == 0 {
-			break
-		}
-	}
-	delete(m.known, victim)
+// begin reports whether anybody still wants to know. From then on the question goes on by itself.
+func (m *memo[K, A, V]) begin(q *question[V]) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	q.begun = q.waiting > 0
+	return q.begun
 }
 
-// worth is how much is lost with the entry.
-func (e *entry[V]) worth(now time.Time) int {
-	switch {
-	case e.pending != nil && !e.known:
-		return 2 // those who wait for the answer have it anyway, but the next asks again
-	case !now.Before(e.holds.fresh) && !now.Before(e.holds.stale):
-		return 0
-	case e.holds.stale.IsZero():
-		return 1 // a refusal
-	}
-	return 3
+func (m *memo[K, A, V]) read(e *entry[V]) V {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return e.value
 }
+
+func (m *memo[K, A, V]) stands(e *entry[V]) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return e.stands(m.clock())
+}
+
+// stands reports whether the answer holds while no other can be had.
+func (e *entry[V]) stands(now time.Time) bool { return e.known && now.Before(e.holds.stale) }

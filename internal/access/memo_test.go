@@ -11,7 +11,10 @@ import (
 	"time"
 )
 
-var errAway = errors.New("away")
+var (
+	errAway   = errors.New("away")
+	somewhere = home("10.0.0.7")
+)
 
 // oracle answers what it is asked, for a minute, with an hour's grace, and counts.
 type oracle struct {
@@ -35,7 +38,7 @@ func (o *oracle) ask(ctx context.Context, question string) (string, span, error)
 }
 
 func (o *oracle) memo(size, atOnce int) *memo[string, string, string] {
-	return newMemo[string](size, atOnce, time.Now, o.ask)
+	return newMemo[string](memory[string]{answers: size}, newTurns(atOnce), newRoom(1000), time.Now, o.ask)
 }
 
 func TestOneQuestionIsAskedOnceHoweverManyWantToKnow(t *testing.T) {
@@ -45,17 +48,17 @@ func TestOneQuestionIsAskedOnceHoweverManyWantToKnow(t *testing.T) {
 		var all sync.WaitGroup
 		for range 100 {
 			all.Go(func() {
-				if v, err := m.get(t.Context(), "a", "q", "q"); v != "yes, q" || err != nil {
+				if v, err := m.get(t.Context(), somewhere, "q", "q"); v != "yes, q" || err != nil {
 					t.Errorf("got %q, %v", v, err)
 				}
 			})
 		}
 		all.Wait()
-		if _, err := m.get(t.Context(), "a", "q", "q"); err != nil || o.asked.Load() != 1 {
+		if _, err := m.get(t.Context(), somewhere, "q", "q"); err != nil || o.asked.Load() != 1 {
 			t.Errorf("asked %d times, %v", o.asked.Load(), err)
 		}
 		pass(time.Minute)
-		if _, err := m.get(t.Context(), "a", "q", "q"); err != nil || o.asked.Load() != 2 {
+		if _, err := m.get(t.Context(), somewhere, "q", "q"); err != nil || o.asked.Load() != 2 {
 			t.Errorf("after its time: asked %d times, %v", o.asked.Load(), err)
 		}
 	})
@@ -65,19 +68,19 @@ func TestAnAnswerHoldsOnWhileNoOtherCanBeHad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &oracle{}
 		m := o.memo(10, 10)
-		if _, err := m.get(t.Context(), "a", "q", "q"); err != nil {
+		if _, err := m.get(t.Context(), somewhere, "q", "q"); err != nil {
 			t.Fatal(err)
 		}
 		o.away.Store(true)
 		pass(time.Hour - time.Second)
-		if v, err := m.get(t.Context(), "a", "q", "q"); v != "yes, q" || err != nil {
+		if v, err := m.get(t.Context(), somewhere, "q", "q"); v != "yes, q" || err != nil {
 			t.Errorf("within its grace: %q, %v", v, err)
 		}
-		if v, err := m.get(t.Context(), "a", "new", "new"); v != "" || !errors.Is(err, errAway) {
+		if v, err := m.get(t.Context(), somewhere, "new", "new"); v != "" || !errors.Is(err, errAway) {
 			t.Errorf("what was never answered: %q, %v", v, err)
 		}
 		pass(time.Second)
-		if v, err := m.get(t.Context(), "a", "q", "q"); v != "" || !errors.Is(err, errAway) {
+		if v, err := m.get(t.Context(), somewhere, "q", "q"); v != "" || !errors.Is(err, errAway) {
 			t.Errorf("beyond its grace: %q, %v", v, err)
 		}
 	})
@@ -89,10 +92,10 @@ func TestWhoeverDoesNotWaitLeavesTheOthersTheirAnswer(t *testing.T) {
 		m := o.memo(10, 10)
 		ctx, cancel := context.WithCancel(t.Context())
 		first := make(chan error, 1)
-		go func() { _, err := m.get(ctx, "a", "q", "q"); first <- err }()
+		go func() { _, err := m.get(ctx, somewhere, "q", "q"); first <- err }()
 		synctest.Wait()
 		second := make(chan error, 1)
-		go func() { _, err := m.get(t.Context(), "a", "q", "q"); second <- err }()
+		go func() { _, err := m.get(t.Context(), somewhere, "q", "q"); second <- err }()
 		cancel()
 		if err := <-first; !errors.Is(err, context.Canceled) {
 			t.Errorf("who went: %v", err)
@@ -106,7 +109,7 @@ func TestWhoeverDoesNotWaitLeavesTheOthersTheirAnswer(t *testing.T) {
 func TestNoMoreIsRememberedThanThereIsRoomForAndNoMoreAskedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now, most atomic.Int64
-		m := newMemo[string](100, 7, time.Now, func(_ context.Context, q string) (string, span, error) {
+		m := newMemo[string](memory[string]{answers: 100}, newTurns(7), newRoom(3000), time.Now, func(_ context.Context, q string) (string, span, error) {
 			most.Store(max(most.Load(), now.Add(1)))
 			<-time.After(time.Millisecond)
 			now.Add(-1)
@@ -116,7 +119,7 @@ func TestNoMoreIsRememberedThanThereIsRoomForAndNoMoreAskedAtOnce(t *testing.T) 
 		for i := range 1000 {
 			all.Go(func() {
 				q := fmt.Sprint(i)
-				if v, err := m.get(t.Context(), "a", q, q); v != q || err != nil {
+				if v, err := m.get(t.Context(), somewhere, q, q); v != q || err != nil {
 					t.Errorf("%s: %q, %v", q, v, err)
 				}
 			})
@@ -134,7 +137,7 @@ func TestNoMoreIsRememberedThanThereIsRoomForAndNoMoreAskedAtOnce(t *testing.T) 
 func TestAFloodOfRefusedCallersDisplacesThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		allowed := 0
-		m := newMemo[string](1000, 10, time.Now, func(_ context.Context, q string) (string, span, error) {
+		m := newMemo[string](memory[string]{answers: 1000}, newTurns(10), newRoom(10), time.Now, func(_ context.Context, q string) (string, span, error) {
 			if q == "friend" {
 				allowed++
 				return q, span{time.Now().Add(time.Minute), time.Now().Add(time.Hour)}, nil
@@ -143,7 +146,7 @@ func TestAFloodOfRefusedCallersDisplacesThemselves(t *testing.T) {
 		})
 		for i := range 20000 {
 			for _, q := range []string{fmt.Sprint("stranger ", i), "friend"} {
-				if _, err := m.get(t.Context(), "a", q, q); err != nil {
+				if _, err := m.get(t.Context(), somewhere, q, q); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -159,7 +162,7 @@ func TestAQuestionThatHangsIsGivenUp(t *testing.T) {
 		o := &oracle{slow: time.Hour}
 		m := o.memo(10, 1)
 		began := time.Now()
-		if _, err := m.get(t.Context(), "a", "q", "q"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := m.get(t.Context(), somewhere, "q", "q"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
 		if waited := time.Since(began); waited != askTime {

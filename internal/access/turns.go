@@ -3,29 +3,30 @@ package access
 import (
 	"container/list"
 	"context"
+	"net/netip"
 	"sync"
 )
 
-// turns bounds how many questions are asked at once, and lets the addresses that they come from take turns:
-// one that asks without end waits for itself, and not others for it.
+// turns bounds how many questions are asked at once, and lets the homes that they come from, as door.Home has
+// them, take turns: one that asks without end waits for itself, and not others for it.
 type turns struct {
 	mu    sync.Mutex
 	free  int
-	lines map[string]*line // guarded by mu; none is empty
-	order list.List        // guarded by mu: of the lines, whose turn is next first
+	lines map[netip.Prefix]*line // guarded by mu; none is empty
+	order list.List              // guarded by mu: of the lines, whose turn is next first
 }
 
-// line are the questions from one address that wait, the oldest first.
+// line are the questions from one home that wait, the oldest first.
 type line struct {
-	who     string
+	who     netip.Prefix
 	waiting list.List // of chan struct{}, closed when it is its turn
 	place   *list.Element
 }
 
-func newTurns(atOnce int) *turns { return &turns{free: atOnce, lines: map[string]*line{}} }
+func newTurns(atOnce int) *turns { return &turns{free: atOnce, lines: map[netip.Prefix]*line{}} }
 
 // take waits for a turn, to be given back, or for the end of ctx.
-func (t *turns) take(ctx context.Context, who string) error {
+func (t *turns) take(ctx context.Context, who netip.Prefix) error {
 	ticket, place, mine := t.queue(who)
 	if mine {
 		return nil
@@ -40,7 +41,7 @@ func (t *turns) take(ctx context.Context, who string) error {
 }
 
 // queue takes a turn if one is free, and else a place in the line.
-func (t *turns) queue(who string) (ticket chan struct{}, place *list.Element, mine bool) {
+func (t *turns) queue(who netip.Prefix) (ticket chan struct{}, place *list.Element, mine bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.free > 0 {
@@ -57,7 +58,7 @@ func (t *turns) queue(who string) (ticket chan struct{}, place *list.Element, mi
 	return ticket, l.waiting.PushBack(ticket), false
 }
 
-// back gives a turn back: to the next address in order.
+// back gives a turn back: to the next home in order.
 func (t *turns) back() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,7 +78,7 @@ func (t *turns) pass() {
 }
 
 // leave gives a place up, or the turn if it has just come.
-func (t *turns) leave(who string, ticket chan struct{}, place *list.Element) {
+func (t *turns) leave(who netip.Prefix, ticket chan struct{}, place *list.Element) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	select {

@@ -3,22 +3,29 @@ package access
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/berthmaster/berthmaster/internal/door"
 )
+
+// home is what an address counts as.
+func home(address string) netip.Prefix { return door.Home(netip.MustParseAddr(address)) }
 
 func TestWhoeverAsksWithoutEndWaitsForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turn := newTurns(1)
-		if err := turn.take(t.Context(), "flood"); err != nil {
+		flood, honest, other := home("10.0.0.1"), home("10.0.0.2"), home("2001:db8::1")
+		if err := turn.take(t.Context(), flood); err != nil {
 			t.Fatal(err)
 		}
 		var mu sync.Mutex
-		var served []string
-		ask := func(who string) {
+		var served []netip.Prefix
+		ask := func(who netip.Prefix) {
 			go func() {
 				if err := turn.take(t.Context(), who); err != nil {
 					t.Error(err)
@@ -32,13 +39,13 @@ func TestWhoeverAsksWithoutEndWaitsForItself(t *testing.T) {
 			synctest.Wait()
 		}
 		for range 5 {
-			ask("flood")
+			ask(flood)
 		}
-		ask("honest")
-		ask("other")
+		ask(honest)
+		ask(other)
 		turn.back()
 		pass(time.Minute)
-		if want := []string{"flood", "honest", "other", "flood", "flood", "flood", "flood"}; !slices.Equal(served, want) {
+		if want := []netip.Prefix{flood, honest, other, flood, flood, flood, flood}; !slices.Equal(served, want) {
 			t.Errorf("served %v, want %v", served, want)
 		}
 		if turn.free != 1 || len(turn.lines) != 0 || turn.order.Len() != 0 {
@@ -55,7 +62,7 @@ func TestTurnsOfThoseWhoGiveUpAreNotLost(t *testing.T) {
 			all.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%7)*time.Millisecond)
 				defer cancel()
-				if turn.take(ctx, fmt.Sprint(i%3)) == nil {
+				if turn.take(ctx, home(fmt.Sprint("10.0.0.", i%3))) == nil {
 					<-time.After(time.Duration(i%5) * time.Millisecond)
 					turn.back()
 				}

@@ -154,9 +154,14 @@ func homeOf(a net.Addr) netip.Prefix {
 	if !ok {
 		return netip.Prefix{}
 	}
-	const network = 64 // what one machine may choose its addresses from
-	address := remote.AddrPort().Addr().Unmap().WithZone("")
-	bits := min(address.BitLen(), network)
-	home, _ := address.Prefix(bits) // such a number of bits there always is
+	return Home(remote.AddrPort().Addr())
+}
+
+// Home is what an address counts as where callers share something: one address of IPv4, or a /64 of IPv6, from
+// which one machine may choose its addresses. What is no address has the zero value.
+func Home(address netip.Addr) netip.Prefix {
+	const network = 64
+	address = address.Unmap().WithZone("")
+	home, _ := address.Prefix(min(address.BitLen(), network)) // such a number of bits there always is
 	return home
 }

@@ -209,7 +209,7 @@ func TestAddressesOfOneNetworkOfIPv6AreOneHome(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()
-	if homeOf(a.RemoteAddr()) != (netip.Prefix{}) {
+	if homeOf(a.RemoteAddr()) != (netip.Prefix{}) || Home(netip.Addr{}) != (netip.Prefix{}) {
 		t.Error("a pipe has an address")
 	}
 }
