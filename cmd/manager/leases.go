@@ -81,6 +81,7 @@ func (l *leaseAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if livepage.Matches(r) {
+		server.Hurry(w, r, server.UnreadTime)
 		l.page.ServeHTTP(w, r)
 		return
 	}

@@ -107,17 +107,22 @@ func (p smallPort) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.name, err)
 	}
-	const patience = 10 * time.Second
-	endpoint := &http.Server{
-		Handler: p.handler, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-		ConnState: p.door.Watch, ErrorLog: server.Complaints(slog.New(logr.ToSlogHandler(ctrl.Log.WithName(p.name)))),
-	}
+	endpoint := p.endpoint()
 	stopped := context.AfterFunc(ctx, func() { _ = endpoint.Close() })
 	defer stopped()
 	if err := endpoint.Serve(behind(p.door, listener, p.tls)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%s: %w", p.name, err)
 	}
 	return nil
+}
+
+// endpoint answers those whom the door lets in, none of whose calls has a body.
+func (p smallPort) endpoint() *http.Server {
+	const patience = 10 * time.Second
+	return &http.Server{
+		Handler: server.Hurried(p.handler), ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		ConnState: p.door.Watch, ErrorLog: server.Complaints(slog.New(logr.ToSlogHandler(ctrl.Log.WithName(p.name)))),
+	}
 }
 
 // behind is the listener behind a door, with TLS if there is a configuration.

@@ -24,7 +24,7 @@ type batchResult struct {
 // batch is POST leases:batch: "many acquires, each with its own result; never waits, not
 // atomic" (design section 6).
 func (s *Server) batch(w http.ResponseWriter, r *http.Request, c *call) {
-	raw, err := readBody(w, r, s.limits.BatchBytes, nil)
+	raw, err := s.readBody(w, r, s.limits.BatchBytes, nil)
 	if err != nil {
 		s.refuse(w, c.failed(err))
 		return

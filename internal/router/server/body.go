@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/berthmaster/berthmaster/internal/router"
 )
@@ -120,8 +121,12 @@ func (r *jsonReader) elements() []json.RawMessage {
 	return out
 }
 
-// readBody reads the body, up to limit bytes, into room.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64, room []byte) ([]byte, error) {
+// readBody reads the body, up to limit bytes, into room. The time for it begins now.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, limit int64, room []byte) ([]byte, error) {
+	if r.Body != http.NoBody {
+		// It cannot fail but where there is no connection, as in a test's recorder.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.limits.Read))
+	}
 	if n := r.ContentLength; n >= 0 && n <= limit && n <= int64(cap(room)) {
 		room = room[:n]
 		if _, err := io.ReadFull(r.Body, room); err != nil {

@@ -65,8 +65,12 @@ type Limits struct {
 	WaitersPerPool int
 	// WatchersPerPool bounds the watch streams of one pool; default 1,024.
 	WatchersPerPool int
-	// Read bounds the time for headers and body together; default 10 s.
+	// Read bounds the time for headers, and from then on, once the caller is let in, that for the body; default
+	// 10 s.
 	Read time.Duration
+	// Unread bounds the time for the rest of a body that nobody reads, as that of a call that is refused;
+	// default UnreadTime.
+	Unread time.Duration
 	// Write bounds the time that a client may take to read an answer; default 30 s.
 	Write time.Duration
 	// Idle closes a connection without calls; default 2 min.
@@ -92,7 +96,8 @@ func (l Limits) withDefaults() Limits {
 		BatchRequests: cmp.Or(l.BatchRequests, 512), HeaderBytes: cmp.Or(l.HeaderBytes, 16<<10),
 		Wait: cmp.Or(l.Wait, 10*time.Minute), WaitersPerPool: cmp.Or(l.WaitersPerPool, 16384),
 		WatchersPerPool: cmp.Or(l.WatchersPerPool, 1024), Read: cmp.Or(l.Read, 10*time.Second),
-		Write: cmp.Or(l.Write, 30*time.Second), Idle: cmp.Or(l.Idle, 2*time.Minute),
+		Unread: cmp.Or(l.Unread, UnreadTime),
+		Write:  cmp.Or(l.Write, 30*time.Second), Idle: cmp.Or(l.Idle, 2*time.Minute),
 		Shutdown: cmp.Or(l.Shutdown, 10*time.Second), Heartbeat: cmp.Or(l.Heartbeat, 15*time.Second),
 		WatchLinger: cmp.Or(l.WatchLinger, 5*time.Minute),
 		WatchPeriod: cmp.Or(l.WatchPeriod, 250*time.Millisecond), WatchHistory: cmp.Or(l.WatchHistory, 1024),
@@ -129,7 +134,7 @@ func (l Limits) validate() error {
 		{"BodyBytes", l.BodyBytes}, {"BatchBytes", l.BatchBytes}, {"BatchRequests", int64(l.BatchRequests)},
 		{"HeaderBytes", int64(l.HeaderBytes)}, {"Wait", int64(l.Wait)}, {"WaitersPerPool", int64(l.WaitersPerPool)},
 		{"WatchersPerPool", int64(l.WatchersPerPool)}, {"Read", int64(l.Read)}, {"Write", int64(l.Write)},
-		{"Idle", int64(l.Idle)}, {"Shutdown", int64(l.Shutdown)}, {"Heartbeat", int64(l.Heartbeat)},
+		{"Idle", int64(l.Idle)}, {"Unread", int64(l.Unread)}, {"Shutdown", int64(l.Shutdown)}, {"Heartbeat", int64(l.Heartbeat)},
 		{"WatchLinger", int64(l.WatchLinger)}, {"WatchPeriod", int64(l.WatchPeriod)}, {"WatchHistory", int64(l.WatchHistory)},
 	} {
 		if f.value < 0 {

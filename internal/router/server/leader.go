@@ -97,8 +97,10 @@ func (s *Server) answersAt(w http.ResponseWriter, r *http.Request, c *call, stan
 
 // AnswersHere reports whether a call that is not of the lease API, but of a data path beside it, is
 // for this replica. If not it has been answered, as one of the lease API would have been. It judges
-// only those whose call the leader answers; the others are for the data path to judge.
+// only those whose call the leader answers; the others are for the data path to judge, which finds a deadline on
+// the body's unread rest.
 func (s *Server) AnswersHere(w http.ResponseWriter, r *http.Request) bool {
+	Hurry(w, r, s.limits.Unread)
 	// Looked at once: who may call is asked before a call is forwarded, whatever becomes of the leader meanwhile.
 	standing := s.leadership.Standing()
 	if standing.Role == RoleForwards {
@@ -111,7 +113,7 @@ func (s *Server) AnswersHere(w http.ResponseWriter, r *http.Request) bool {
 			return false
 		}
 	}
-	return s.answersAt(w, r, &call{pace: pace{dataSending, dataReading}}, standing)
+	return s.answersAt(w, r, &call{pace: pace{dataSending, dataReading, s.limits.Unread}}, standing)
 }
 
 // poolOf finds the pool in a path of the data path, which takes slashes in a row for one and leaves dots as

@@ -248,6 +248,7 @@ func TestConfigNamesTheFieldThatCannotBeUsed(t *testing.T) {
 		"Limits.WatchersPerPool": func(c *Config) { c.Limits.WatchersPerPool = -1 },
 		"Limits.Read":            func(c *Config) { c.Limits.Read = -1 },
 		"Limits.Write":           func(c *Config) { c.Limits.Write = -1 },
+		"Limits.Unread":          func(c *Config) { c.Limits.Unread = -1 },
 		"Limits.Idle":            func(c *Config) { c.Limits.Idle = -1 },
 		"Limits.Shutdown":        func(c *Config) { c.Limits.Shutdown = -1 },
 		"Limits.Heartbeat":       func(c *Config) { c.Limits.Heartbeat = -1 },

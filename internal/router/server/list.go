@@ -34,7 +34,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	}
 	// A replica that knows of no pool has nothing to judge its caller by, so that nothing is forwarded.
 	unjudged := len(pools) == 0 && s.authorizer != nil
-	if unjudged || s.answersHere(w, r, &call{pace: pace{s.limits.Read, s.limits.Write}}) {
+	if unjudged || s.answersHere(w, r, &call{pace: s.pace()}) {
 		s.answer(w, http.StatusOK, listAnswer{Pools: pools})
 	}
 }

@@ -10,7 +10,14 @@ import (
 // pace is how long a client may be silent in the middle of a call that the leader answers: this replica
 // cannot tell whether it waits, and so lifts the limits for whole calls. Without a pace somebody who sends the
 // beginning of a body, or reads none of the answer, would keep its connection for ever.
-type pace struct{ sending, reading time.Duration }
+type pace struct {
+	sending, reading time.Duration
+	// unread is for the rest of a body that nobody reads.
+	unread time.Duration
+}
+
+// pace is that of the lease API.
+func (s *Server) pace() pace { return pace{s.limits.Read, s.limits.Write, s.limits.Unread} }
 
 // The pace of the data path, whose bodies are long and whose engines may be silent for hours.
 const (
@@ -33,7 +40,7 @@ func (p pace) follow(w http.ResponseWriter, r *http.Request) (paced http.Respons
 	return &pacedWriter{ResponseWriter: w, rc: rc, patience: p.reading}, func() {
 		_ = rc.SetWriteDeadline(time.Now().Add(p.reading))
 		if body != nil {
-			_ = rc.SetReadDeadline(time.Now().Add(strangersTime)) // of what is left, if anything is
+			_ = rc.SetReadDeadline(time.Now().Add(p.unread)) // of what is left, if anything is
 		}
 	}
 }

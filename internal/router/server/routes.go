@@ -92,6 +92,7 @@ func shape(rest string) (form, id string) {
 
 // ServeHTTP serves the lease protocol.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	Hurry(w, r, s.limits.Unread)
 	if err := s.crossOrigin.Check(r); err != nil {
 		s.refuse(w, &router.Refusal{Reason: ReasonForbidden, Detail: "a page of another origin may not use this API"})
 		return
@@ -118,12 +119,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case v.idField != "" && !router.ValidID(id):
 		s.refuse(w, invalid(v.idField, v.idField+" must match [A-Za-z0-9][A-Za-z0-9._-]{0,127}"))
 	default:
-		s.serve(w, r, h, &call{pool: pool, id: id, pace: pace{s.limits.Read, s.limits.Write}})
+		s.serve(w, r, h, &call{pool: pool, id: id, pace: s.pace()})
 	}
 }
-
-// strangersTime is how long somebody who may not call can take for the rest of the request.
-const strangersTime = time.Second
 
 // serve finds the pool and makes the call, or has the leader make it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, h handler, c *call) {
@@ -153,22 +151,19 @@ func (s *Server) lets(w http.ResponseWriter, r *http.Request, pool router.PoolKe
 		s.beginAnew(w)
 		return true
 	}
-	// net/http reads on in its body for a while; a stranger is not waited for that long.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(strangersTime))
+	Hurry(w, r, s.limits.Unread) // anew: an answer about the caller may have taken its time
 	s.refuse(w, err)
 	return false
 }
 
-// beginAnew gives a caller that is known now the time for its body, and for the answer, from here on: an
-// API server that answers late, or not at all, must not make a malformed request of a good one.
+// beginAnew gives a caller that is known now the time for the answer from here on, as readBody does for the
+// body: an API server that answers late, or not at all, must not make a malformed request of a good one.
 func (s *Server) beginAnew(w http.ResponseWriter) {
 	if s.authorizer == nil {
 		return
 	}
-	rc := http.NewResponseController(w)
-	// Neither can fail but where there is no connection, as in a test's recorder.
-	_ = rc.SetReadDeadline(time.Now().Add(s.limits.Read))
-	_ = rc.SetWriteDeadline(time.Now().Add(s.limits.Write))
+	// It cannot fail but where there is no connection, as in a test's recorder.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.limits.Write))
 }
 
 func (s *Server) refuseMethod(w http.ResponseWriter, v route) {
