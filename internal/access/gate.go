@@ -102,18 +102,8 @@ func earlier(a, b time.Time) time.Time {
 // Authorize says whether the caller may take and end leases of the pool as the sender, or, with no
 // sender, read. It returns nil or a *router.Refusal.
 func (g *Gate) Authorize(r *http.Request, pool router.PoolKey, sender router.SenderName) error {
-	who, err := g.may(r, Deed{Verb: verbOf(r, sender), Namespace: pool.Namespace, Pool: pool.Name})
-	if err == nil {
-		err = knownSender(sender)
-	}
-	if err != nil || sender == "" {
-		return err
-	}
-	table, ok := g.pools.Get(pool)
-	if !ok {
-		return nil // what is not there is for the call itself to say
-	}
-	return table.Entitled(sender, router.Caller{User: who.User, Groups: who.Groups})
+	_, err := g.admit(r, pool, sender)
+	return err
 }
 
 // verbOf: whoever names a sender, or changes something, needs the right to take leases.
@@ -150,23 +140,28 @@ func (g *Gate) identify(r *http.Request) (verdict, error) {
 	return v, nil
 }
 
-// may says who the caller is, if it may do that, or refuses.
-func (g *Gate) may(r *http.Request, what Deed) (Identity, error) {
+// may refuses whoever is not known, or may not do that.
+func (g *Gate) may(r *http.Request, what Deed) error {
 	v, err := g.identify(r)
 	if err == nil {
 		err = what.named()
 	}
 	if err != nil {
-		return Identity{}, err
+		return err
 	}
-	allowed, err := g.deeds.get(r.Context(), homeOf(r), what.digest(v.digest), deedOf{v.who, what})
+	return g.permits(r.Context(), homeOf(r), v, what)
+}
+
+// permits refuses a caller who is known and may not do that.
+func (g *Gate) permits(ctx context.Context, from netip.Prefix, v verdict, what Deed) error {
+	allowed, err := g.deeds.get(ctx, from, what.digest(v.digest), deedOf{v.who, what})
 	switch {
 	case err != nil:
-		return Identity{}, g.unavailable(err)
+		return g.unavailable(err)
 	case !allowed:
-		return Identity{}, forbidden(v.who.User, what)
+		return forbidden(v.who.User, what)
 	}
-	return v.who, nil
+	return nil
 }
 
 // homeOf is where a call comes from. Those that have no address, as a test's recorder, share one.

@@ -36,8 +36,7 @@ func (g *Gate) reads(r *http.Request, path string) error {
 	if r.URL.Path != path {
 		return g.Authenticate(r)
 	}
-	_, err := g.may(r, Deed{Verb: "get", Path: path})
-	return err
+	return g.may(r, Deed{Verb: "get", Path: path})
 }
 
 func refuse(w http.ResponseWriter, refusal *router.Refusal) {

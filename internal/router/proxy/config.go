@@ -21,10 +21,14 @@ type Transport interface {
 }
 
 // Authorizer says whether a caller may use a sender of a pool. It is asked before the pool is looked for or
-// the body read, and once more after a request was held.
+// the body read, once more after a request was held, and while a generation lasts.
 type Authorizer interface {
 	// Authorize returns nil or a *router.Refusal.
 	Authorize(r *http.Request, pool router.PoolKey, sender router.SenderName) error
+	// Admit is Authorize, and returns what says later whether the caller still has the same rights: nil, or a
+	// *router.Refusal. That the caller's credentials have expired since is no reason to refuse. It is called from
+	// other goroutines, and ends with its context.
+	Admit(r *http.Request, pool router.PoolKey, sender router.SenderName) (still func(context.Context) error, err error)
 }
 
 // Keyless says what stands in for the session of a request that names none.

@@ -113,7 +113,7 @@ func (h *Handler) exchange(c *call, f *fields, body *spool, g promised) progress
 	ctx, cut := context.WithCancelCause(c.r.Context())
 	defer cut(nil)
 	x := &exchange{h: h, c: c, ctx: ctx, cut: cut}
-	x.lease = h.keep(c, g, func() { cut(errLeaseOver) })
+	x.lease = h.keep(c, g, cut)
 	x.silent = time.AfterFunc(h.cfg.Limits.Silence, func() { cut(errSilent) })
 	defer x.silent.Stop()
 	defer x.tell(h.begin(steps.Generate, c, h.cfg.Clock()))
@@ -185,8 +185,17 @@ func (x *exchange) tellBroken(end router.Ending) {
 	if x.head == headSent {
 		panic(http.ErrAbortHandler) // the one way to tell a client that its reply is cut
 	}
-	refuse(x.c.w, &router.Refusal{Reason: reasonBroken, Outcome: end.Outcome, Fate: end.Fate,
-		Detail: "the exchange with the engine broke off, and the engine may have generated; repeat it only if its fate is Dead"})
+	refuse(x.c.w, x.complaint(end))
+}
+
+// complaint says why there is no reply.
+func (x *exchange) complaint(end router.Ending) *router.Refusal {
+	said := &router.Refusal{Reason: reasonBroken, Outcome: end.Outcome, Fate: end.Fate,
+		Detail: "the exchange with the engine broke off, and the engine may have generated; repeat it only if its fate is Dead"}
+	if lost, ok := errors.AsType[*router.Refusal](context.Cause(x.ctx)); ok {
+		said.Reason, said.Detail = lost.Reason, "the request was ended while the engine generated: "+lost.Detail
+	}
+	return said
 }
 
 // conclude releases the lease. After an Ambiguous end it waits until the execution's fate is known,

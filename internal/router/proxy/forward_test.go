@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -280,4 +281,9 @@ func (onlyKnown) Authorize(r *http.Request, pool router.PoolKey, sender router.S
 		return &router.Refusal{Reason: "Unauthenticated"}
 	}
 	return nil
+}
+
+// Admit lets it go on for as long as it likes.
+func (k onlyKnown) Admit(r *http.Request, pool router.PoolKey, sender router.SenderName) (func(context.Context) error, error) {
+	return func(context.Context) error { return nil }, k.Authorize(r, pool, sender)
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -79,8 +80,10 @@ type call struct {
 	table   *router.Table
 	route   route
 	arrived time.Time
-	meter   *series
-	sizes   sizes
+	// still says whether the caller has the rights that it came with; nil: nobody is asked.
+	still func(context.Context) error
+	meter *series
+	sizes sizes
 	// moveDeadline is when the deadline of writing is next moved.
 	moveDeadline time.Time
 }
@@ -98,7 +101,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// Before the pool is looked for, so that strangers do not learn which there are; and before a body
 	// is read.
-	if err := h.authorize(r, at); err != nil {
+	still, err := h.admit(r, at)
+	if err != nil {
 		// net/http reads on in its body for a while; a stranger is not waited for that long.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(strangersTime))
 		refuse(w, err)
@@ -111,7 +115,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c := &call{
 		place: at, w: w, r: r, out: http.NewResponseController(w), table: table, route: h.routes[at.engine],
-		arrived: h.cfg.Clock(), meter: h.meter.of(at.pool),
+		arrived: h.cfg.Clock(), meter: h.meter.of(at.pool), still: still,
 	}
 	// Limits of the server are for calls that never wait. Here the client's silence has its own.
 	_ = c.out.SetWriteDeadline(time.Time{})
@@ -120,6 +124,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // strangersTime is how long somebody who may not call can take for the rest of the request.
 const strangersTime = time.Second
+
+func (h *Handler) admit(r *http.Request, at place) (still func(context.Context) error, err error) {
+	if h.cfg.Authorizer == nil {
+		return nil, nil
+	}
+	return h.cfg.Authorizer.Admit(r, at.pool, at.sender)
+}
 
 func (h *Handler) authorize(r *http.Request, at place) error {
 	if h.cfg.Authorizer == nil {

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -15,10 +17,12 @@ type lease struct {
 	call  *call
 	table *router.Table
 	grant promised
-	// over is called if the router answers for the execution no more.
-	over func()
+	// over is called with the reason if the router answers for the execution no more, or the caller has lost its
+	// rights to it.
+	over context.CancelCauseFunc
 
 	mu    sync.Mutex
+	sure  time.Time    // guarded by mu: when the caller was last known to have its rights
 	begun router.Start // guarded by mu
 	phase leasePhase   // guarded by mu
 	timer *time.Timer  // guarded by mu
@@ -38,8 +42,8 @@ const (
 const renewalsPerTTL = 3
 
 // keep begins to renew.
-func (h *Handler) keep(c *call, g promised, over func()) *lease {
-	l := &lease{h: h, call: c, table: c.table, grant: g, over: over}
+func (h *Handler) keep(c *call, g promised, over context.CancelCauseFunc) *lease {
+	l := &lease{h: h, call: c, table: c.table, grant: g, over: over, sure: h.cfg.Clock()}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timer = time.AfterFunc(g.TTL/renewalsPerTTL, l.renew)
@@ -48,9 +52,36 @@ func (h *Handler) keep(c *call, g promised, over func()) *lease {
 
 func (l *lease) renew() {
 	step := l.h.begin(steps.Renew, l.call, l.h.cfg.Clock())
-	if err := l.extend(); !errors.Is(err, errReleased) {
-		l.h.end(step, &l.grant.Claim, err)
+	err := l.extend()
+	if errors.Is(err, errReleased) {
+		return
 	}
+	l.h.end(step, &l.grant.Claim, cmp.Or(err, l.judge()))
+}
+
+// judge ends the exchange of a caller that has lost its rights since. It asks after the renewal, so that an API
+// server which answers late does not cost a generation its lease. Where nobody can be asked, the generation goes on for
+// as long as a lease lives that is not renewed.
+func (l *lease) judge() error {
+	if l.call.still == nil {
+		return nil
+	}
+	asked := l.h.cfg.Clock()
+	err := l.call.still(l.call.r.Context())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	refusal, refused := errors.AsType[*router.Refusal](err)
+	switch {
+	case err == nil:
+		l.sure = asked
+		return nil
+	case l.phase == released:
+		return nil // nothing is left to end, and the call that asked may be over
+	case refused && refusal.Reason == reasonAuthUnavailable && l.h.cfg.Clock().Sub(l.sure) < l.grant.TTL:
+		return nil
+	}
+	l.over(err)
+	return err
 }
 
 // errReleased: there is nothing to renew any more.
@@ -68,7 +99,7 @@ func (l *lease) extend() error {
 	case err == nil:
 		l.grant.TTL = renewal.TTL // the owner may have changed it
 	case !errors.Is(err, router.ErrNoLeader):
-		l.over()
+		l.over(errLeaseOver)
 		return err
 	}
 	l.timer.Reset(l.grant.TTL / renewalsPerTTL)

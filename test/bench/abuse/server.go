@@ -37,6 +37,11 @@ func (known) Authorize(r *http.Request, _ router.PoolKey, _ router.SenderName) e
 	return &router.Refusal{Reason: server.ReasonUnauthenticated, Detail: "say who calls"}
 }
 
+// Admit lets them go on for as long as they like.
+func (k known) Admit(r *http.Request, pool router.PoolKey, sender router.SenderName) (still func(context.Context) error, err error) {
+	return func(context.Context) error { return nil }, k.Authorize(r, pool, sender)
+}
+
 // serve is the life of the process with the server: the lease API and the proxy of one pool, as the manager
 // has them. It tells where it listens, and ends with the parent process.
 func serve(ctx context.Context) error {
