@@ -20,6 +20,9 @@ type Authorizer interface {
 	// Authorize returns nil, or a *router.Refusal for ReasonUnauthenticated, ReasonForbidden or
 	// ReasonAuthenticationUnavailable.
 	Authorize(r *http.Request, pool router.PoolKey, sender router.SenderName) error
+	// Authenticate returns nil if the caller is anybody, whatever it may do, or a *router.Refusal for
+	// ReasonUnauthenticated or ReasonAuthenticationUnavailable: for a call that names no pool.
+	Authenticate(r *http.Request) error
 }
 
 // Config is what a Server is made of.

@@ -97,18 +97,28 @@ func TestWhoMayLookIsToldTheLeadersListByAFollower(t *testing.T) {
 	}
 }
 
-func TestAFollowerWithoutPoolsForwardsNobodyItCannotJudge(t *testing.T) {
+func TestAFollowerWithoutPoolsForwardsThoseItKnows(t *testing.T) {
 	for name, c := range map[string]struct {
 		guard     Authorizer
+		caller    string
+		status    int
 		forwarded int64
-	}{"callers are judged": {&gate{}, 0}, "nobody is judged": {nil, 1}} {
+	}{
+		"a stranger":                              {&gate{}, "", http.StatusUnauthorized, 0},
+		"somebody who is known":                   {&gate{}, "Bearer trainer", http.StatusOK, 1},
+		"while the API server cannot be asked":    {&gate{}, "Bearer of-an-absent-authority", http.StatusServiceUnavailable, 0},
+		"somebody who makes a token up":           {&gate{}, "Bearer made-up", http.StatusUnauthorized, 0},
+		"anybody where nobody is asked who it is": {nil, "", http.StatusOK, 1},
+	} {
 		at, came := bystander(t)
 		follower := guarded(t, at, c.guard)
 		follower.pools.Remove(follower.key, follower.table)
 		w := httptest.NewRecorder()
-		follower.server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, listPath, nil))
-		if w.Code != http.StatusOK || came.Load() != c.forwarded {
-			t.Errorf("%s: %d, and %d calls came to the leader, want %d", name, w.Code, came.Load(), c.forwarded)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, listPath, nil)
+		r.Header.Set("Authorization", c.caller)
+		follower.server.ServeHTTP(w, r)
+		if w.Code != c.status || came.Load() != c.forwarded {
+			t.Errorf("%s: %d, and %d calls came to the leader, want %d and %d", name, w.Code, came.Load(), c.status, c.forwarded)
 		}
 	}
 }

@@ -32,16 +32,19 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, err)
 		return
 	}
-	// A replica that knows of no pool has nothing to judge its caller by, so that nothing is forwarded.
-	unjudged := len(pools) == 0 && s.authorizer != nil
-	if unjudged || s.answersHere(w, r, &call{pace: s.pace()}) {
+	if s.answersHere(w, r, &call{pace: s.pace()}) {
 		s.answer(w, http.StatusOK, listAnswer{Pools: pools})
 	}
 }
 
-// visible are the pools that the caller may look at, in order. If there are pools, and none for it, it fails
-// with the reason, so that who must log in is told, instead of shown an empty house.
+// visible are the pools that the caller may look at, in order. A stranger is told nothing, not even that there is
+// none. If there are pools, and none for the caller, it fails with the reason, instead of showing an empty house.
 func (s *Server) visible(r *http.Request) ([]poolName, error) {
+	if s.authorizer != nil {
+		if err := s.authorizer.Authenticate(r); err != nil {
+			return nil, err
+		}
+	}
 	pools := []poolName{}
 	var refused error
 	for key := range s.pools.All() {

@@ -21,6 +21,8 @@ func (o only) Authorize(_ *http.Request, pool router.PoolKey, _ router.SenderNam
 	return nil
 }
 
+func (o only) Authenticate(*http.Request) error { return nil }
+
 func TestTheListNamesThePoolsThatTheCallerMayLookAtInOrder(t *testing.T) {
 	named := func(names ...string) object {
 		pools := []any{}
@@ -55,6 +57,16 @@ func TestAPlaceWithoutPoolsIsAnEmptyListAndIsOnlyRead(t *testing.T) {
 	}
 	if r := w.do(http.MethodPost, w.base+listPath, object{}); r.status != http.StatusMethodNotAllowed || r.header.Get("Allow") != http.MethodGet {
 		t.Errorf("%d, Allow %q", r.status, r.header.Get("Allow"))
+	}
+}
+
+func TestStrangersAreNotToldThatThereIsNoPool(t *testing.T) {
+	w := newWorld(t, 1, func(c *Config, _ *router.Fleet) { c.Authorizer = &gate{} })
+	w.pools.Remove(w.key, w.table)
+	for caller, status := range map[string]int{"": http.StatusUnauthorized, "made-up": http.StatusUnauthorized, "trainer": http.StatusOK} {
+		if r := w.as(caller, http.MethodGet, w.base+listPath, nil); r.status != status {
+			t.Errorf("%q: %d %v, want %d", caller, r.status, r.body, status)
+		}
 	}
 }
 

@@ -106,6 +106,8 @@ func (l *late) Authorize(*http.Request, router.PoolKey, router.SenderName) error
 	return nil
 }
 
+func (l *late) Authenticate(*http.Request) error { return nil }
+
 func TestACallerIsNotHurriedForTheTimeThatItsRightsTook(t *testing.T) {
 	const pace = time.Second
 	guard := &late{asked: make(chan struct{}), answer: make(chan struct{})}

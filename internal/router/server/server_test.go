@@ -34,6 +34,14 @@ func (g *gate) depose() {
 func (g *gate) Authorize(r *http.Request, pool router.PoolKey, sender router.SenderName) error {
 	g.mu.Lock()
 	g.asked = append(g.asked, pool.Namespace+"/"+pool.Name+" "+string(sender))
+	g.mu.Unlock()
+	return g.judge(r, sender)
+}
+
+func (g *gate) Authenticate(r *http.Request) error { return g.judge(r, "") }
+
+func (g *gate) judge(r *http.Request, sender router.SenderName) error {
+	g.mu.Lock()
 	deposed := g.deposed
 	g.mu.Unlock()
 	if deposed {
