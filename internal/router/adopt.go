@@ -1,8 +1,8 @@
 package router
 
-// adopt counts the execution that a token of an earlier term speaks of (R11). Nothing is
-// merged: where the router knows another lease of that id, the token's is an orphan at the
-// incarnation where it ran.
+// adopt counts the execution that a token of an earlier term speaks of (R11), unless it is known to be
+// gone. Nothing is merged: where the router knows another lease of that id, the token's is an orphan
+// at the incarnation where it ran.
 func (s *state) adopt(c *Claim, now instant) (*lease, error) {
 	switch {
 	case c.Epoch < s.epoch:
@@ -12,19 +12,22 @@ func (s *state) adopt(c *Claim, now instant) (*lease, error) {
 	case c.Term == s.term:
 		return nil, refuse(ReasonLeaseUnknown, "", "no such lease: it ended more than the retention time ago")
 	}
-	known := s.leases[c.Request]
 	l := &lease{id: c.Request, who: c.identity(), rid: c.RID, version: c.Version, term: c.Term, place: -1}
-	b := s.backendOf(c, now)
+	known := s.leases[c.Request]
 	if known != nil {
 		l.filed = filedAsStray
+		s.totals.Orphaned++
+	}
+	if b := s.over(c, now); b != nil {
+		s.bury(l, b, now)
+		return l, nil
+	}
+	b := s.backendOf(c, now)
+	if known != nil {
 		s.strays[l.rid] = l
 		s.count(l, b)
-		s.totals.Orphaned++
 		l.windowEnd = now.add(s.config.StartWindow)
 		s.hold(l, phaseOrphaned, now)
-		if b.process == processEnded {
-			s.die(l, now)
-		}
 		return l, nil
 	}
 	l.session = s.adoptSession(c, b, now)
@@ -34,9 +37,6 @@ func (s *state) adopt(c *Claim, now instant) (*lease, error) {
 	s.spans(l.session, l)
 	b.estimate = max(0, b.estimate-c.Executions) // it is known now, no longer guessed
 	s.enter(l, b, now)
-	if b.process == processEnded {
-		s.die(l, now)
-	}
 	return l, nil
 }
 

@@ -111,7 +111,8 @@ func (s *state) applyMember(m Member, now instant) {
 	switch {
 	case b == nil:
 		b = newBackend(m, now)
-		b.settling.unknown = m.Load == LoadUnknown
+		s.recall(b)
+		b.settling.unknown = m.Load == LoadUnknown && b.process != processEnded
 		b.settling.windowsEnd = s.earlierWindows
 		s.backends[m.Incarnation] = b
 		s.awaitWindows(b, now)

@@ -16,8 +16,10 @@ type load struct {
 type backend struct {
 	Member
 	retired bool
-	// process says whether the engine process is known to have ended.
+	// process says whether the engine process is known to have ended, and past whether all that earlier
+	// terms left on it is.
 	process process
+	past    past
 	// slot is the index in state.loads, or -1 while no new session may come.
 	slot int
 	// rank is where it is in state.ranking; nowhere while slot is -1.

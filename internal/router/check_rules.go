@@ -30,6 +30,9 @@ func (s *state) checkCaps() error {
 	if len(s.sessions) > s.config.MaxSessions {
 		return fmt.Errorf("%d sessions, the cap is %d", len(s.sessions), s.config.MaxSessions)
 	}
+	if n := len(s.graves.process); n > maxGraves || n != len(s.graves.order) {
+		return fmt.Errorf("%d ends are remembered, in an order of %d", n, len(s.graves.order))
+	}
 	for inc, b := range s.backends {
 		if b.retired && b.outstanding == 0 && !b.settling.unknown {
 			return fmt.Errorf("retired %s is kept for nothing", inc)

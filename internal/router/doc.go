@@ -33,8 +33,8 @@
 //	I3  Every record is where its phase says; heap and retention list are in order.
 //	I4  Residents and active leases are counted right; exactly the sessions at rest are idle.
 //	I5  A sender counts exactly the executions of its leases.
-//	I6  Records and sessions stay within their caps; nothing is kept of a retired incarnation
-//	    on which nothing is counted or unknown.
+//	I6  Records, sessions and what is remembered of incarnations stay within their caps; no
+//	    backend is kept of a retired one on which nothing is counted or unknown.
 //	I7  Nothing of an earlier epoch is active; without a term nothing is.
 //	I8  Of the members that could take leases at most a quarter, and at least one, settle at
 //	    once, each for a reason.

@@ -1,17 +1,19 @@
 package router
 
 // gone takes note that an incarnation's engine process is known to have ended (5.3 b, d): all
-// that ran there is dead. The watch handler and a person's word both end here.
+// that ran there is dead. The watch handler and a person's word both end here. One that the table has
+// not met is remembered: a token may make it known yet, or a fleet that was read before its end.
 func (s *state) gone(inc Incarnation, now instant) {
 	s.advance(now)
 	b := s.backends[inc]
 	if b == nil {
+		s.graves.add(inc, processEnded)
 		return
 	}
 	for l := range b.active.all {
 		s.die(l, now)
 	}
-	b.process = processEnded
+	b.process, b.past = processEnded, pastClosed
 	s.quiesce(b, now)
 	s.refresh(b)
 	s.forgetIfRetired(b)

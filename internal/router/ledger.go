@@ -119,6 +119,9 @@ func (s *state) senderCounted(name SenderName, by int64) {
 func (s *state) forgetIfRetired(b *backend) {
 	if b.retired && b.outstanding == 0 && !b.settling.unknown && s.backends[b.Incarnation] == b {
 		delete(s.backends, b.Incarnation)
+		if b.past == pastClosed {
+			s.graves.add(b.Incarnation, b.process)
+		}
 	}
 }
 

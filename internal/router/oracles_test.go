@@ -107,8 +107,7 @@ func (w *world) awaited(r *Request) bool {
 	if v == nil && (m.Drain != NotDraining || m.Name != r.LastName) {
 		return false
 	}
-	// That its process has ended is forgotten with the record; one that came back is looked at anew.
-	ended := w.tab.state.backends[inc].process == processEnded
+	_, ended := w.vouched[inc]
 	return !ended && m.Drain != DrainMove && m.Drain != DrainAbort
 }
 

@@ -40,7 +40,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		{"release", 8, w.release}, {"release again", 2, w.releaseAgain}, {"forgo", 2, w.forgo}, {"end session", 1, w.endSession},
 		{"collect", 5, w.collect}, {"hang up", 1, w.hangUp},
 		{"ask engines", 8, w.askEngines}, {"deliver", 12, w.deliver}, {"pause by abort", 1, w.pauseByAbort},
-		{"refuse", 1, w.refuseConnection}, {"kill", 1, w.kill}, {"vouch", 2, w.vouch}, {"probe", 10, w.probe}, {"everyone is well", 4, w.everyoneIsWell},
+		{"refuse", 1, w.refuseConnection}, {"kill", 1, w.kill}, {"vouch", 2, w.vouch}, {"bury", 1, w.bury}, {"probe", 10, w.probe}, {"everyone is well", 4, w.everyoneIsWell},
 		{"operate", 7, w.operate}, {"raise epoch", 1, w.raiseEpoch}, {"nonsense", 1, w.offerNonsense},
 		{"record", 3, w.record}, {"take over", 1, w.takeOver}, {"leadership", 1, w.leadership}, {"time", 8, w.pass},
 	} {
@@ -72,6 +72,7 @@ func (w *world) check() {
 		w.t.Fatal(err)
 	}
 	w.checkCounted()
+	w.checkEnded()
 	w.checkClaims()
 	w.checkFailure()
 	w.checkWaiters()
@@ -93,6 +94,16 @@ func (w *world) checkCounted() {
 			continue
 		}
 		w.t.Fatalf("R5: %s on %s may run and is not counted (work %d, over %v, %q)", c.req.ID, c.token.Incarnation, c.work, c.over, c.outcome)
+	}
+}
+
+// checkEnded, 5.3 (b): on a process whose end the table was told of, met or not, nothing is counted or
+// feared, whatever tokens say of it.
+func (w *world) checkEnded() {
+	for inc := range w.vouched {
+		if b := w.tab.state.backends[inc]; b != nil && (b.outstanding != 0 || b.settling.unknown || b.isolation != notIsolated) {
+			w.t.Fatalf("R5: %s has ended, and %d are counted there, unknown load: %v", inc, b.outstanding, b.settling.unknown)
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ type state struct {
 	failure      *failure
 
 	backends map[Incarnation]*backend
+	graves   graves
 	// loads holds the backends that take new sessions, in no particular order.
 	loads []load
 	// ranking holds the same backends in the order of R1.

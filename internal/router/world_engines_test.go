@@ -164,7 +164,11 @@ func (w *world) finish() {
 
 // kill ends an engine process; the table is not told yet.
 func (w *world) kill() {
-	e := w.engines[choose(w, "engine", w.incarnations())]
+	w.end(choose(w, "engine", w.incarnations()))
+}
+
+func (w *world) end(inc Incarnation) {
+	e := w.engines[inc]
 	e.state = engineEnded
 	for rid, c := range e.running {
 		delete(e.running, rid)
@@ -182,10 +186,37 @@ func (w *world) vouch() {
 	}
 	if len(ended) > 0 {
 		inc := choose(w, "ended", ended)
-		if w.tab.state.backends[inc] != nil {
-			w.vouched[inc] = struct{}{}
-		}
+		w.vouched[inc] = struct{}{}
 		w.tab.Gone([]Incarnation{inc}, w.now)
+	}
+}
+
+// bury ends an engine process, takes it out of the fleet and tells the table, in any order.
+func (w *world) bury() {
+	inc := choose(w, "engine", w.incarnations())
+	w.end(inc)
+	tell := func() {
+		w.vouched[inc] = struct{}{}
+		w.tab.Gone([]Incarnation{inc}, w.now)
+	}
+	first := oneIn(w, 2, "told before it leaves")
+	if first {
+		tell()
+	}
+	w.fleet.Members = slices.DeleteFunc(w.fleet.Members, func(m Member) bool { return m.Incarnation == inc })
+	w.apply()
+	if !first {
+		tell()
+	}
+}
+
+// followed is what a replica has heard of by the time that it leads: of some of the ends of before.
+func (w *world) followed() {
+	for _, inc := range w.incarnations() {
+		if w.engines[inc].state == engineEnded && !oneIn(w, 3, "an end that nobody saw") {
+			w.vouched[inc] = struct{}{}
+			w.tab.Gone([]Incarnation{inc}, w.now)
+		}
 	}
 }
 

@@ -79,6 +79,7 @@ func (w *world) begin(past Takeover) {
 	for _, e := range w.engines {
 		e.seen, e.met = Observation{}, nil
 	}
+	w.followed()
 	if rapid.Bool().Draw(w.t, "lead before the first fleet") {
 		w.tab.Lead(w.term, past, w.now)
 		w.apply()

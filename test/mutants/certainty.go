@@ -39,15 +39,6 @@ func authorityFaults() []fault {
 		{"R11 a retired incarnation ignores earlier windows", "adopt.go",
 			"true, true, s.earlierWindows\n",
 			"true, true, 0\n"},
-		{"R11 a contradicting token is merged", "acquire.go",
-			"\tif r.Prior == nil {",
-			"\tif s.leases[r.ID] != nil || r.Prior == nil {"},
-		{"R11 a contradicting token counts nothing", "adopt.go",
-			"\tif known != nil {\n",
-			"\tif known != nil {\n\t\treturn known, nil\n\t}\n\tif known != nil {\n"},
-		{"R11 a token of an ended process is alive", "adopt.go",
-			"\ts.enter(l, b, now)\n\tif b.process == processEnded {",
-			"\ts.enter(l, b, now)\n\tif b.process == processEnded && b.retired {"},
 	}
 }
 

@@ -14,6 +14,6 @@ type fault struct {
 func faults() []fault {
 	return slices.Concat(
 		placementFaults(), stickinessFaults(), moveFaults(), identityFaults(), atMostOnceFaults(), ledgerFaults(), memoryFaults(), fencingFaults(),
-		drainingFaults(), versionFaults(), pauseFaults(), authorityFaults(), failureFaults(), certaintyFaults(), queueFaults(),
+		drainingFaults(), versionFaults(), pauseFaults(), authorityFaults(), adoptionFaults(), failureFaults(), certaintyFaults(), queueFaults(),
 	)
 }
