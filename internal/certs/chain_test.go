@@ -2,13 +2,17 @@ package certs
 
 import (
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"testing"
 	"time"
 )
 
 var (
+	loopback = []net.IP{net.IPv4(127, 0, 0, 1).To4()}
+
 	began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	names = []string{"berthmaster-leases.system.svc", "localhost"}
 )
@@ -105,14 +109,32 @@ func TestWhatCannotBeUsedIsReplaced(t *testing.T) {
 
 func TestAnAuthorityCannotSignForOtherServices(t *testing.T) {
 	c := next(t, nil, names, began)
-	thief, err := c.signer(caCert, caKey).newLeaf([]string{"kubernetes.default.svc"}, began)
-	if err != nil {
-		t.Fatal(err)
-	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(c.bundle())
-	if _, err := thief.certificate.Verify(x509.VerifyOptions{Roots: roots, DNSName: "kubernetes.default.svc", CurrentTime: began}); err == nil {
-		t.Error("whoever steals the authority's key can be the API server")
+	for what, k := range map[string]struct {
+		named, asked string
+		addresses    []net.IP
+		may          bool
+	}{
+		"the manager's own name":         {names[0], names[0], nil, true},
+		"the manager's own address":      {names[0], "127.0.0.1", loopback, true},
+		"the API server":                 {"kubernetes.default.svc", "kubernetes.default.svc", nil, false},
+		"a name that ends like its own":  {"x" + names[0], "x" + names[0], nil, false},
+		"another service, as well":       {"other.system.svc", "other.system.svc", loopback, false},
+		"an address that is not its own": {names[0], "10.0.0.1", []net.IP{net.IPv4(10, 0, 0, 1)}, false},
+	} {
+		leaf, err := issue(c.signer(caCert, caKey), &x509.Certificate{
+			NotBefore: began, NotAfter: began.Add(LeafLife), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+			DNSNames: []string{k.named}, IPAddresses: k.addresses,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = leaf.certificate.Verify(x509.VerifyOptions{Roots: roots, DNSName: k.asked, CurrentTime: began})
+		var invalid x509.CertificateInvalidError
+		if k.may && err != nil || !k.may && (!errors.As(err, &invalid) || invalid.Reason != x509.CANotAuthorizedForThisName) {
+			t.Errorf("%s: %v, want trusted: %t, or else that the authority may not sign for it", what, err, k.may)
+		}
 	}
 }
 
