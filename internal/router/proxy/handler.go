@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -31,8 +32,12 @@ func New(c Config) (*Handler, error) {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	c = c.withDefaults()
+	callers := anybody
+	if c.Authorizer != nil {
+		callers = judged
+	}
 	return &Handler{
-		cfg: c, routes: routes(), prefixes: newPrefixes(c.Limits.Prefixes), meter: newMeter(), store: newStore(c.Limits), origins: http.NewCrossOriginProtection(),
+		cfg: c, routes: withMethods(routes(), callers), prefixes: newPrefixes(c.Limits.Prefixes), meter: newMeter(), store: newStore(c.Limits), origins: http.NewCrossOriginProtection(),
 	}, nil
 }
 
@@ -140,8 +145,8 @@ func (h *Handler) authorize(r *http.Request, at place) error {
 }
 
 func (h *Handler) serve(c *call) {
-	if !c.route.takes(c.r.Method) {
-		c.w.Header().Set("Allow", http.MethodPost)
+	if m := c.route.methods; m != nil && !slices.Contains(m, c.r.Method) {
+		c.w.Header().Set("Allow", strings.Join(m, ", "))
 		h.refuse(c, &router.Refusal{Reason: reasonMethodNotAllowed, Detail: c.engine + " is not called by " + c.r.Method})
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/berthmaster/berthmaster/internal/router"
@@ -114,7 +115,8 @@ func hopByHop(name string) bool {
 	return false
 }
 
-// passed copies the headers that go on, and none that a Connection header names.
+// passed copies the headers that go on, and none that a Connection header names. Engines let pages of every origin
+// read their replies, which is for them to say about themselves, and not about this API.
 func passed(from, to http.Header) {
 	named := map[string]bool{}
 	for _, line := range from["Connection"] {
@@ -123,7 +125,7 @@ func passed(from, to http.Header) {
 		}
 	}
 	for name, values := range from {
-		if !hopByHop(name) && !named[name] {
+		if !hopByHop(name) && !named[name] && !strings.HasPrefix(name, "Access-Control-") {
 			to[name] = values
 		}
 	}

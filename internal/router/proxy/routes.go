@@ -34,6 +34,8 @@ type route struct {
 	tells sieve
 	// instead is the part of the spec that does what a control call wants.
 	instead string
+	// methods are those that it is called by; others are refused here. None: any, for a route that is refused anyway.
+	methods []string
 }
 
 // ridUse says whether a route's body has a member rid. Where it has none the engine aborts when its
@@ -45,18 +47,42 @@ const (
 	takesRID
 )
 
-// takes says which methods a route has; others are refused here.
-func (r route) takes(method string) bool {
-	switch r.kind {
-	case leased:
-		return method == http.MethodPost || method == http.MethodPut
+// audience is who may call.
+type audience uint8
+
+const (
+	// anybody who reaches the socket, a page in a browser of this machine among them.
+	anybody audience = iota
+	// judged callers show a token, which no page of somebody else's has.
+	judged
+)
+
+// methodsOf are those of a kind of route. What changes engines is no GET: any page may have a browser make one,
+// by an image alone, and no check of origins sees it in every browser.
+func methodsOf(k kind) []string {
+	switch k {
+	case leased, controls:
+		return []string{http.MethodPost, http.MethodPut}
 	case finishes:
-		return method == http.MethodPost
+		return []string{http.MethodPost}
 	case informs, health:
-		return method == http.MethodGet || method == http.MethodHead || method == http.MethodPost
-	case controls, unknownRoute:
+		return []string{http.MethodGet, http.MethodHead, http.MethodPost}
+	case unknownRoute:
 	}
-	return true
+	return nil
+}
+
+// withMethods completes the routes. Engines flush for GET as well, and trainers and benchmarks call them so; where
+// callers show a token they may go on to.
+func withMethods(all map[string]route, callers audience) map[string]route {
+	for path, r := range all {
+		r.methods = methodsOf(r.kind)
+		if path == "/flush_cache" && callers == judged {
+			r.methods = append(r.methods, http.MethodGet)
+		}
+		all[path] = r
+	}
+	return all
 }
 
 // Parts of the spec that control calls are pointed to.
