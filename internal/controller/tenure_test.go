@@ -125,6 +125,34 @@ func TestBuriedLivesStayUntilAReconcileHasSeenThem(t *testing.T) {
 	}
 }
 
+// Who is deposed may lead again, and clients of the terms between may have to do with what ended before.
+func TestATenureBegunAnewKnowsTheProcessesThatHaveEnded(t *testing.T) {
+	ts := newTenures(router.NewPools(), func(context.Context, types.NamespacedName) {}, untilDone)
+	defer ts.close()
+	first := ts.enter(t.Context(), thePool, "u", noon)
+	fleet := router.Fleet{Epoch: 1, Leasing: router.LeasingOpen, Config: router.DefaultConfig(),
+		Members: []router.Member{{Name: "a", Incarnation: "a/1", URL: "http://a"}}}
+	if err := first.table.Apply(fleet, noon); err != nil {
+		t.Fatal(err)
+	}
+	first.bury([]router.Incarnation{"a/1", "b/1"}, noon)
+	ts.again(t.Context(), first, noon)
+	table := ts.get(thePool).table
+	fleet.Members = nil
+	if err := table.Apply(fleet, noon); err != nil {
+		t.Fatal(err)
+	}
+	table.Lead(3, router.Takeover{Windows: time.Minute}, noon)
+	for _, life := range []router.Incarnation{"a/1", "b/1"} {
+		token := router.Claim{Pool: "u", Request: router.RequestID("on-" + life), RID: router.RID(life), Backend: "a", Incarnation: life,
+			Session: "s", Sender: "train", Executions: 1, Epoch: 1, Term: 2}
+		end, err := table.Release(token, router.Ambiguous, router.Reply{}, noon)
+		if err != nil || end.Fate != router.FateDead {
+			t.Errorf("a late token of %s, which has ended, is answered %+v, %v", life, end, err)
+		}
+	}
+}
+
 func TestTenureIsConcernedByWhatItSelectsAndWhatItCountsOn(t *testing.T) {
 	tenure := &tenure{}
 	if tenure.concerns("uid", labels.Set{"app": "sglang"}) {

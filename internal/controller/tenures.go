@@ -47,13 +47,15 @@ func (ts *tenures) enter(ctx context.Context, key types.NamespacedName, uid type
 	return ts.beginLocked(ctx, key, uid, now)
 }
 
-// again ends a tenure and begins another of the same pool, which has a table all along.
+// again ends a tenure and begins another of the same pool, which has a table all along. Of what the table
+// before knew, the ends of processes alone are true whoever leads; nothing might tell of them again.
 func (ts *tenures) again(ctx context.Context, t *tenure, now time.Time) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if ts.byKey[t.key] == t {
 		t.end()
-		ts.beginLocked(ctx, t.key, t.uid, now)
+		next := ts.beginLocked(ctx, t.key, t.uid, now)
+		next.table.Gone(t.table.Ended(), now)
 	}
 }
 

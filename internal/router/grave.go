@@ -35,6 +35,25 @@ func (g *graves) add(inc Incarnation, p process) {
 	g.oldest = (g.oldest + 1) % maxGraves
 }
 
+// Ended lists the incarnations whose process the table knows to have ended, in no particular order, as
+// far as it remembers.
+func (t *Table) Ended() []Incarnation {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []Incarnation
+	for inc, p := range t.state.graves.process {
+		if p == processEnded {
+			out = append(out, inc)
+		}
+	}
+	for inc, b := range t.state.backends {
+		if b.process == processEnded {
+			out = append(out, inc)
+		}
+	}
+	return out
+}
+
 // past says whether all that earlier terms left on an incarnation is known to be gone.
 type past uint8
 
