@@ -111,7 +111,7 @@ func (s *state) known(r *Request, now instant) (*lease, error) {
 // it grants nothing; like a renewal it opens the start window anew.
 func (s *state) again(l *lease, now instant) (Grant, error) {
 	s.extend(l, now)
-	l.handed = handedAgain
+	l.others++
 	g := s.grant(l)
 	g.Again = true
 	return g, nil

@@ -11,11 +11,12 @@ type lease struct {
 	version Version
 	term    Term
 
-	phase   phase
+	phase phase
+	// others is how many callers were given the lease besides the first, less those it was taken back from.
+	others  int32
 	outcome Outcome
 	fate    Fate
 	span    versionSpan
-	handed  handed
 	abort   abortion
 	filed   filing
 
@@ -37,15 +38,6 @@ type versionSpan uint8
 const (
 	spanOne versionSpan = iota
 	spanMixed
-)
-
-// handed says how often a lease was given out.
-type handed uint8
-
-const (
-	handedOnce handed = iota
-	// handedAgain: more than one caller may hold it, so it cannot be taken back.
-	handedAgain
 )
 
 // abortion is how far the abort of an execution has come: of one that is held, or that an aborting

@@ -47,8 +47,17 @@ func (s *state) drop(l *lease, now instant) {
 	s.freed = true
 }
 
-// takeBack undoes a grant that nobody has seen: no record stays, nor a session begun by it.
-func (s *state) takeBack(l *lease, now instant) {
+// takeBack undoes a grant that its caller has not seen. While others were given the same lease it stays
+// theirs; after the last it is as if never asked for: no record stays, nor a session begun by it.
+func (s *state) takeBack(g *Grant, now instant) {
+	l := s.leases[g.Claim.Request]
+	switch {
+	case l == nil || l.rid != g.Claim.RID || l.phase != phaseActive:
+		return
+	case l.others > 0:
+		l.others--
+		return
+	}
 	v := l.session
 	s.drop(l, now)
 	s.ended.remove(l)

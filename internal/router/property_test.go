@@ -38,7 +38,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		{"acquire", 10, w.acquire}, {"acquire again", 3, w.askAgain}, {"acquire as another", 1, w.askAsAnother},
 		{"forget the token", 1, w.forgetToken}, {"renew", 4, w.renew}, {"write", 8, w.write}, {"finish", 4, w.finish},
 		{"release", 8, w.release}, {"release again", 2, w.releaseAgain}, {"forgo", 2, w.forgo}, {"end session", 1, w.endSession},
-		{"collect", 5, w.collect}, {"hang up", 1, w.hangUp},
+		{"collect", 5, w.collect}, {"hang up", 1, w.hangUp}, {"lose rights", 2, w.loseRights},
 		{"ask engines", 8, w.askEngines}, {"deliver", 12, w.deliver}, {"pause by abort", 1, w.pauseByAbort},
 		{"refuse", 1, w.refuseConnection}, {"kill", 1, w.kill}, {"vouch", 2, w.vouch}, {"bury", 1, w.bury}, {"probe", 10, w.probe}, {"everyone is well", 4, w.everyoneIsWell},
 		{"operate", 7, w.operate}, {"raise epoch", 1, w.raiseEpoch}, {"nonsense", 1, w.offerNonsense},

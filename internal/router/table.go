@@ -145,16 +145,21 @@ func (t *Table) acquireOrQueue(r Request, now time.Time) (*waiter, Grant, error)
 	return w, g, err
 }
 
-// giveUpWaiting takes w out of the queue. If it was served meanwhile and nobody else was given
-// the same lease, the lease is taken back: its token has not left this process.
+// TakeBack undoes a grant whose caller is not told of it: its token has not left this process. Others
+// that were given the same lease keep it. It is to be called at most once for each grant.
+func (t *Table) TakeBack(g *Grant, now time.Time) {
+	s, at := t.enter(now)
+	defer t.leave(at)
+	s.takeBack(g, at)
+}
+
+// giveUpWaiting takes w out of the queue, and back what it was granted meanwhile.
 func (t *Table) giveUpWaiting(w *waiter, stood error, now time.Time) error {
 	s, at := t.enter(now)
 	defer t.leave(at)
 	s.leave(w, WaitAbandoned, at)
 	s.freed = true // whoever stood behind w may be served
-	if l := s.leases[w.req.ID]; l != nil && l.rid == w.grant.Claim.RID && l.handed == handedOnce && l.phase == phaseActive {
-		s.takeBack(l, at)
-	}
+	s.takeBack(&w.grant, at)
 	if w.err != nil {
 		return w.err
 	}

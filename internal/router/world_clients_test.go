@@ -17,7 +17,9 @@ type call struct {
 	waiters []*waiter
 	// leased: the table gave it a lease, whether or not the answer arrived.
 	leased bool
-	asked  time.Time
+	// answers is how many connections were told of the lease, or would have been but for the network.
+	answers int
+	asked   time.Time
 	// window is until when the client may begin to write; the zero time: not at all.
 	window time.Time
 	// expires is when the lease runs out unless it is renewed.
@@ -139,6 +141,7 @@ func (w *world) answered(c *call, g Grant, err error, at time.Time) {
 		return
 	}
 	w.noteGrant(c, &g)
+	c.answers++
 	if c.twin && w.held(g.Claim.RID, c) {
 		c.over = true // another process has this very lease: using it twice is the client's own fault
 		return

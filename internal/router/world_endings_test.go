@@ -150,17 +150,36 @@ func (w *world) hangUp() {
 	wt := c.waiters[0]
 	c.waiters = c.waiters[1:]
 	w.tab.Tick(w.now)
-	alone := c.token == nil && len(c.waiters) == 0
-	had := w.tab.state.leases[c.req.ID] != nil
-	_ = w.tab.giveUpWaiting(wt, ErrNoBackend, w.now)
+	w.takenBack(c, func() { _ = w.tab.giveUpWaiting(wt, ErrNoBackend, w.now) })
 	if wt.in != nil {
 		w.t.Fatalf("the waiter of %s stays in the queue", c.req.ID)
 	}
+}
+
+// loseRights is a caller that may not have the lease which it has waited for: it is not told of it.
+func (w *world) loseRights() {
+	served := func(wt *waiter) bool { return answered(wt) && wt.err == nil }
+	c := w.drawCall("call", func(c *call) bool { return slices.ContainsFunc(c.waiters, served) })
+	if c == nil {
+		return
+	}
+	i := slices.IndexFunc(c.waiters, served)
+	wt := c.waiters[i]
+	c.waiters = slices.Delete(c.waiters, i, i+1)
+	w.tab.Tick(w.now)
+	w.takenBack(c, func() { w.tab.TakeBack(&wt.grant, w.now) })
+}
+
+// takenBack demands that undo, by which one of a call's connections ends untold, leaves a lease only
+// while another connection was told of it or still may be.
+func (w *world) takenBack(c *call, undo func()) {
+	had := w.tab.state.leases[c.req.ID] != nil
+	undo()
 	l := w.tab.state.leases[c.req.ID]
-	if alone && wt.grant.Claim.RID != "" && !wt.grant.Again && l != nil && l.handed == handedOnce && l.phase == phaseActive {
+	if l != nil && l.phase == phaseActive && !c.twin && c.answers+len(c.waiters) == 0 {
 		w.t.Fatalf("the lease of %s, which nobody has seen, stays", c.req.ID)
 	}
-	if had && l == nil { // taken back: the id is as if never asked for
+	if had && l == nil { // the id is as if never asked for
 		c.leased = false
 		delete(w.granted, c.req.ID)
 	}

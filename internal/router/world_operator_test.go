@@ -167,7 +167,7 @@ func (w *world) takeOver() {
 	for _, c := range w.calls {
 		c.waiters = nil // its connections are cut; it may ask again
 		if c.token == nil {
-			c.leased = false
+			c.leased, c.answers = false, 0
 			delete(w.granted, c.req.ID)
 		}
 	}

@@ -17,7 +17,7 @@ func identityFaults() []fault {
 			"\tl.phase, l.endedAt, l.session = phaseEnded, l.expires-instant(s.config.TTL), nil"},
 		{"R3 who waits twice under an id gets two leases", "acquire.go",
 			"\tcase l != nil:\n\t\treturn s.again(l, now)",
-			"\tcase l != nil && l.handed == handedAgain:\n\t\treturn s.again(l, now)"},
+			"\tcase l != nil && l.others > 0:\n\t\treturn s.again(l, now)"},
 	}
 }
 
@@ -30,9 +30,15 @@ func atMostOnceFaults() []fault {
 		{"R4 a lease that is taken back leaves a record", "ledger.go",
 			"\tdelete(s.leases, l.id)\n\ts.totals.Grants--",
 			"\ts.totals.Grants--"},
-		{"R4 a lease that another caller holds is taken back", "table.go",
-			" && l.handed == handedOnce",
+		{"R4 a lease that another caller holds is taken back", "ledger.go",
+			"\tcase l.others > 0:\n",
+			"\tcase l.others < 0:\n"},
+		{"R5 a lease that was taken back from all but nobody stays", "ledger.go",
+			"\t\tl.others--\n",
 			""},
+		{"R4 a lease is taken back twice over", "acquire.go",
+			"\tl.others++\n",
+			"\tl.others = 1\n"},
 	}
 }
 

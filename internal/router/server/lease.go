@@ -75,7 +75,7 @@ func (s *Server) grant(w http.ResponseWriter, r *http.Request, c *call, req rout
 		return g, err
 	}
 	if err := s.authorize(r, c.pool, req.Sender); err != nil {
-		s.takeBack(c, &g)
+		c.table.TakeBack(&g, s.clock())
 		return router.Grant{}, err
 	}
 	return g, nil
@@ -101,18 +101,6 @@ func (s *Server) judge(r *http.Request, c *call, req *router.Request) error {
 	}
 	req.Rights = c.table.Rights(req.Sender) // before: what changes meanwhile is found out when it is granted
 	return s.authorize(r, c.pool, req.Sender)
-}
-
-// takeBack ends a lease that nobody has been told of: its caller may not have it any more.
-func (s *Server) takeBack(c *call, g *router.Grant) {
-	if g.Again {
-		return // an earlier answer has told of it
-	}
-	if _, err := c.table.Release(g.Claim, router.NotSent, router.Reply{}, s.clock()); err != nil {
-		s.log.Warn("lease API: a lease whose caller lost its rights could not be taken back",
-			"pool", c.pool.Namespace+"/"+c.pool.Name, "request", g.Claim.Request, "session", g.Claim.Session,
-			"backend", g.Claim.Backend, "term", g.Claim.Term, "error", err)
-	}
 }
 
 // requestOf checks what the router cannot: the token, the time to wait and the caller.
