@@ -13,7 +13,7 @@ func (s *state) gone(inc Incarnation, now instant) {
 	for l := range b.active.all {
 		s.die(l, now)
 	}
-	b.process, b.past = processEnded, pastClosed
+	b.process = processEnded
 	s.quiesce(b, now)
 	s.refresh(b)
 	s.forgetIfRetired(b)
@@ -26,7 +26,7 @@ func (s *state) quiesce(b *backend, now instant) {
 	for l := range b.held.all {
 		s.die(l, now)
 	}
-	b.settling.unknown = false
+	b.past, b.settling.unknown = pastClosed, false
 	b.settling.windowsEnd = 0
 	b.estimate = 0
 	b.isolation = notIsolated
@@ -46,11 +46,11 @@ func (s *state) die(l *lease, now instant) {
 // pauseAborted takes note that an abort-mode pause, begun at the given time, was answered 200:
 // the engine had nothing in flight then. It proves as much as quiescence if every start window
 // of what is held or unknown had closed before it began (5.3 c): what was written to the paused
-// engine later waits there.
+// engine later waits there. Without a term nobody knows how long those of earlier terms last.
 func (s *state) pauseAborted(inc Incarnation, begun, now instant) {
 	s.advance(now)
 	b := s.backends[inc]
-	if b == nil || !b.unproven() || begun <= b.settling.windowsEnd {
+	if b == nil || s.term == 0 || !b.unproven() || begun <= b.settling.windowsEnd {
 		return
 	}
 	s.quiesce(b, now)

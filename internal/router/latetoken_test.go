@@ -124,3 +124,132 @@ func TestTheEndsThatAreRememberedAreBounded(t *testing.T) {
 		t.Errorf("of the oldest end, of which nothing is remembered, more is known than of any: %+v", b)
 	}
 }
+
+// What was called complete stays so: a client that has slept over the take-over, and over its start
+// window, holds the right to write nothing.
+func TestWhatIsCompleteIsNotOpenedByATokenOfAnEarlierTerm(t *testing.T) {
+	held := func(p *routertest.Pool) bool {
+		s := p.Snapshot()
+		return s.Leasing == router.LeasingHeld && s.Backends[0].Outstanding == 0 && !s.Backends[0].UnknownLoad
+	}
+	drain := func(how router.Drain) func(*routertest.Pool) {
+		return func(p *routertest.Pool) { p.SetMember("a", func(m *router.Member) { m.Drain = how }) }
+	}
+	drained := func(p *routertest.Pool) bool { return p.Backend("a/1").Drained }
+	abortPause := func(p *routertest.Pool) {
+		p.SetSender("train", fence)
+		p.Pass(31 * time.Second)
+		p.Table.PauseAborted("a/1", p.Now(), p.Now())
+	}
+	fenced := func(p *routertest.Pool) bool { return p.Sender("train").Fenced }
+	for name, c := range map[string]struct {
+		begin    func(*routertest.Pool)
+		complete func(*routertest.Pool) bool
+	}{
+		"a fence":                          {func(p *routertest.Pool) { p.SetSender("train", fence) }, fenced},
+		"a fence, proven by a pause":       {abortPause, fenced},
+		"a hold":                           {func(p *routertest.Pool) { p.Change(func(f *router.Fleet) { f.Leasing = router.LeasingHeld }) }, held},
+		"a drain that moves":               {drain(router.DrainMove), drained},
+		"a drain that aborts":              {drain(router.DrainAbort), drained},
+		"a drain whose sessions may stay":  {drain(router.DrainKeep), drained},
+		"a drain whose pinned ones do":     {drain(router.DrainPinned), drained},
+		"a fence whose backend left after": {func(p *routertest.Pool) { p.SetSender("train", fence); p.Settle(time.Minute); without(p, "a") }, fenced},
+	} {
+		for how, present := range lateCalls() {
+			t.Run(name+", "+how, func(t *testing.T) {
+				p := routertest.New(t, routertest.Backends("a"))
+				g := p.Acquire("r", "s")
+				p.TakeOver(30 * time.Second)
+				c.begin(p)
+				p.Settle(time.Minute)
+				if !c.complete(p) {
+					t.Fatal("not complete with nobody about")
+				}
+				present(t, p, g)
+				if !c.complete(p) {
+					t.Error("complete, and then not any more")
+				}
+				p.Settle(time.Minute)
+				if s := p.Snapshot(); !c.complete(p) || s.Failure != nil {
+					t.Errorf("complete, and later not any more, or failed: %+v", s.Failure)
+				}
+			})
+		}
+	}
+}
+
+// lateCalls are the ways in which a client presents a token, with what it must be told.
+func lateCalls() map[string]func(*testing.T, *routertest.Pool, router.Grant) {
+	release := func(o router.Outcome) func(*testing.T, *routertest.Pool, router.Grant) {
+		return func(t *testing.T, p *routertest.Pool, g router.Grant) {
+			if e := p.Release(g, o); !e.Settled || e.Outcome != o || e.Fate != router.FateDead {
+				t.Errorf("answered %+v", e)
+			}
+			p.Release(g, o)
+		}
+	}
+	dead := func(t *testing.T, r *router.Refusal) {
+		if r.Fate != router.FateDead {
+			t.Errorf("its fate is %q", r.Fate)
+		}
+	}
+	return map[string]func(*testing.T, *routertest.Pool, router.Grant){
+		"by a renewal": func(t *testing.T, p *routertest.Pool, g router.Grant) {
+			dead(t, p.RefuseRenewal(g, router.ErrExecutionLost))
+		},
+		"by an acquire with the token": func(t *testing.T, p *routertest.Pool, g router.Grant) {
+			r := p.Request("r", "s")
+			r.Prior = &g.Claim
+			dead(t, p.Refuse(r, router.ErrExecutionLost))
+		},
+		"by a release as Ambiguous": release(router.Ambiguous),
+		"by a release as NotSent":   release(router.NotSent),
+	}
+}
+
+// As long as it is not complete, what is presented is counted, and waited for.
+func TestAFenceThatIsNotCompleteWaitsForWhatATokenTells(t *testing.T) {
+	p := routertest.New(t, routertest.Backends("a"))
+	g := p.Acquire("r", "s")
+	p.TakeOver(30 * time.Second)
+	p.SetSender("train", fence)
+	p.Settle(20 * time.Second)
+	p.Renew(g, router.NotStarted)
+	p.Settle(time.Minute)
+	if p.Sender("train").Fenced {
+		t.Fatal("called fenced while a client of the sender may write")
+	}
+	p.Renew(g, router.Started)
+	p.Release(g, router.Succeeded)
+	p.Settle(time.Minute)
+	if !p.Sender("train").Fenced {
+		t.Error("not fenced once it has ended")
+	}
+}
+
+// That start windows are over proves nothing: what was written before runs on.
+func TestATokenOfABackendOfWhichNothingIsProvenIsAdopted(t *testing.T) {
+	p := routertest.New(t, routertest.Backends("a"))
+	g := p.Acquire("r", "s")
+	p.TakeOver(30 * time.Second)
+	p.Settle(time.Minute) // nobody waits for proof
+	p.Renew(g, router.Started)
+	if b := p.Backend("a/1"); b.Outstanding != 1 {
+		t.Errorf("it runs, and is shown as %+v", b)
+	}
+}
+
+func TestAPauseProvesNothingBeforeATermHasBegun(t *testing.T) {
+	p := routertest.New(t, routertest.Backends("a"))
+	g := p.Acquire("r", "s")
+	p.TakeOver(50 * time.Second)
+	p.Table = router.NewTable("pool", nil, p.Now())
+	p.Change(func(*router.Fleet) {})
+	p.Pass(40 * time.Second)
+	p.Table.PauseAborted("a/1", p.Now(), p.Now())
+	p.Table.Lead(3, router.Takeover{Windows: 50 * time.Second}, p.Now())
+	if !p.Backend("a/1").UnknownLoad {
+		t.Error("its load is taken for known, and clients of an earlier term may still write")
+	}
+	p.Renew(g, router.Started)
+}

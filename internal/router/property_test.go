@@ -35,11 +35,11 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		often int
 		do    func()
 	}{
-		{"acquire", 10, w.acquire}, {"acquire again", 3, w.askAgain}, {"acquire as another", 1, w.askAsAnother},
-		{"forget the token", 1, w.forgetToken}, {"renew", 4, w.renew}, {"write", 8, w.write}, {"finish", 4, w.finish},
-		{"release", 8, w.release}, {"release again", 2, w.releaseAgain}, {"forgo", 2, w.forgo}, {"end session", 1, w.endSession},
+		{"acquire", 10, w.acquire}, {"acquire again", 3, w.steadily(w.askAgain)}, {"acquire as another", 1, w.askAsAnother},
+		{"forget the token", 1, w.forgetToken}, {"renew", 4, w.steadily(w.renew)}, {"write", 8, w.write}, {"finish", 4, w.finish},
+		{"release", 8, w.steadily(w.release)}, {"release again", 2, w.steadily(w.releaseAgain)}, {"forgo", 2, w.forgo}, {"end session", 1, w.endSession},
 		{"collect", 5, w.collect}, {"hang up", 1, w.hangUp}, {"lose rights", 2, w.loseRights},
-		{"ask engines", 8, w.askEngines}, {"deliver", 12, w.deliver}, {"pause by abort", 1, w.pauseByAbort},
+		{"ask engines", 8, w.askEngines}, {"deliver", 12, w.deliver}, {"pause by abort", 1, w.pauseByAbort}, {"close", 2, w.close},
 		{"refuse", 1, w.refuseConnection}, {"kill", 1, w.kill}, {"vouch", 2, w.vouch}, {"bury", 1, w.bury}, {"probe", 10, w.probe}, {"everyone is well", 4, w.everyoneIsWell},
 		{"operate", 7, w.operate}, {"raise epoch", 1, w.raiseEpoch}, {"nonsense", 1, w.offerNonsense},
 		{"record", 3, w.record}, {"take over", 1, w.takeOver}, {"leadership", 1, w.leadership}, {"time", 8, w.pass},

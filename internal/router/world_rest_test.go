@@ -2,6 +2,8 @@ package router
 
 import (
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 // comeToRest lets everybody do what they can, and demands that nothing is left.
@@ -11,24 +13,47 @@ func (w *world) comeToRest() {
 	for range 400 {
 		w.now = w.now.Add(600 * time.Millisecond)
 		w.everyoneIsWell()
-		w.askEngines()
-		for len(w.mail) > 0 {
-			l := w.mail[0]
-			w.mail = w.mail[1:]
-			switch l.kind {
-			case question:
-				w.handle(l)
-			case answer:
-				w.hand(l)
-			case pauseAnswer:
-			}
-		}
+		w.converse()
 		if w.quiet() {
 			break
 		}
 	}
 	w.check()
 	w.mustBeAtRest()
+}
+
+// converse has the engines answer all that they are asked now.
+func (w *world) converse() {
+	w.askEngines()
+	for len(w.mail) > 0 {
+		l := w.mail[0]
+		w.mail = w.mail[1:]
+		switch l.kind {
+		case question:
+			w.handle(l)
+		case answer:
+			w.hand(l)
+		case pauseAnswer:
+		}
+	}
+}
+
+// close fences a sender, holds leasing or drains a backend, for as long as it may take to complete.
+func (w *world) close() {
+	switch rapid.IntRange(0, 3).Draw(w.t, "closes") {
+	case 0:
+		w.fleet.Leasing = LeasingHeld
+	case 1:
+		w.anyMember().Drain = choose(w, "drain", []Drain{DrainMove, DrainKeep, DrainAbort})
+	default:
+		w.fleet.Senders[rapid.IntRange(0, 1).Draw(w.t, "sender")].Access = AccessFenced
+	}
+	w.apply()
+	for range 100 {
+		w.converse()
+		w.check() // as after each step: who was served, when
+		w.now = w.now.Add(600 * time.Millisecond)
+	}
 }
 
 // serveEverything ends what clients do and has every backend drained.
