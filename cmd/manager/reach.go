@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"net/url"
 	"os"
-	"strconv"
 	"strings"
-	"time"
 
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/berthmaster/berthmaster/internal/apiserver"
 	"github.com/berthmaster/berthmaster/internal/sglang"
 )
 
@@ -28,7 +28,7 @@ func (o *reachOptions) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.networks, "engine-networks", "",
 		"networks in which static endpoints of pools may be, in CIDR notation, separated by commas; empty: pools may have none, only pods")
 	flags.StringVar(&o.special, "engine-special-addresses", string(sglang.SpecialRefused),
-		"Refuse: no engine is called at an address that is loopback, link-local, multicast or the API server's; Allow: for a system on one machine")
+		"Refuse: no engine is called at an address that is loopback, link-local, multicast, a cloud's metadata or the API server's; Allow: for a system on one machine")
 }
 
 // parse reads the flags.
@@ -50,49 +50,22 @@ func (o *reachOptions) parse() (sglang.Reach, error) {
 	return r, nil
 }
 
-// reach is which addresses may be called, the API server's excepted.
-func (o *reachOptions) reach(ctx context.Context, cluster *rest.Config) (sglang.Reach, error) {
+// reach is which addresses may be called, and those of the API server, which may not, to be followed from then on;
+// nil: they are addresses like others.
+func (o *reachOptions) reach(ctx context.Context, cluster *rest.Config, clients kubernetes.Interface) (sglang.Reach, *apiserver.Addresses, error) {
 	r, err := o.parse()
 	if err != nil || r.Special == sglang.SpecialAllowed {
-		return r, err
+		return r, nil, err
 	}
-	host := cluster.Host
-	if u, err := url.Parse(host); err == nil && u.Host != "" {
-		host = u.Host
+	service := net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"))
+	api := &apiserver.Addresses{Hosts: []string{cluster.Host, service}, Clients: clients}
+	r.Forbidden = api.Has
+	switch err := api.Read(ctx); {
+	case errors.Is(err, apiserver.ErrNoRight):
+		ctrl.Log.WithName("engines").Info("only the hosts of the API server are never called as engines, not what is behind its Service: keep that out of --engine-networks",
+			"reason", err.Error())
+	case err != nil:
+		return r, nil, fmt.Errorf("what is not to be called as an engine: %w", err)
 	}
-	for _, address := range []string{host, net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"))} {
-		found, err := resolve(ctx, address)
-		if err != nil {
-			return r, fmt.Errorf("addresses of the API server, which are not to be called as engines: %w", err)
-		}
-		r.Forbidden = append(r.Forbidden, found...)
-	}
-	return r, nil
-}
-
-// resolve lists the addresses of a host:port; an empty host has none, and a missing port is that of HTTPS.
-func resolve(ctx context.Context, address string) ([]netip.AddrPort, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		host, port = strings.Trim(address, "[]"), "443"
-	}
-	if host == "" {
-		return nil, nil
-	}
-	number, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
-		return nil, errors.New("the port is no number")
-	}
-	const patience = 10 * time.Second
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	list, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return nil, err
-	}
-	var found []netip.AddrPort
-	for _, addr := range list {
-		found = append(found, netip.AddrPortFrom(addr.Unmap(), uint16(number)))
-	}
-	return found, nil
+	return r, api, nil
 }

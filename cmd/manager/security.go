@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/berthmaster/berthmaster/internal/access"
+	"github.com/berthmaster/berthmaster/internal/apiserver"
 	"github.com/berthmaster/berthmaster/internal/certs"
 	"github.com/berthmaster/berthmaster/internal/router"
 	"github.com/berthmaster/berthmaster/internal/sglang"
@@ -33,6 +34,8 @@ const (
 	filePeriod, secretPeriod, publishPeriod = 10 * time.Second, time.Minute, 5 * time.Second
 	// reviewTime bounds one question to the API server.
 	reviewTime = 10 * time.Second
+	// apiServerPeriod is how often it is looked where the API server is.
+	apiServerPeriod = time.Minute
 )
 
 // security is what guards the ports.
@@ -48,8 +51,10 @@ type security struct {
 	name  string
 	// doors bound the connections of each port.
 	doors doors
-	// reach is which addresses are called as engines.
+	// reach is which addresses are called as engines, and api those that are not since the API server is there; nil: it
+	// is as good as others.
 	reach sglang.Reach
+	api   *apiserver.Addresses
 }
 
 func newSecurity(ctx context.Context, cluster *rest.Config, pools *router.Pools, o *options) (*security, error) {
@@ -63,7 +68,7 @@ func newSecurity(ctx context.Context, cluster *rest.Config, pools *router.Pools,
 	if s.doors, err = newDoors(&o.ports); err != nil {
 		return nil, err
 	}
-	if s.reach, err = o.engines.reach(ctx, cluster); err != nil {
+	if s.reach, s.api, err = o.engines.reach(ctx, cluster, clients); err != nil {
 		return nil, err
 	}
 	if o.security.authentication == authenticationTokenReview {
@@ -137,16 +142,26 @@ func (s *security) addTo(m ctrl.Manager, o *options, ready healthz.Checker) erro
 			return fmt.Errorf("set up the %s: %w", p.name, err)
 		}
 	}
-	if s.follow == nil {
-		return nil
-	}
-	for _, run := range []manager.Runnable{
-		manager.RunnableFunc(func(ctx context.Context) error { s.follow(ctx); return nil }),
-		newAuthorities(m, s.clients, s.holder, o.election.namespace),
-	} {
+	for _, run := range s.followers(m, o) {
 		if err := m.Add(run); err != nil {
-			return fmt.Errorf("set up the certificates: %w", err)
+			return fmt.Errorf("set up what guards the ports: %w", err)
 		}
 	}
 	return nil
+}
+
+// followers keep up to date what the ports and calls are guarded by.
+func (s *security) followers(m ctrl.Manager, o *options) []manager.Runnable {
+	var list []manager.Runnable
+	if s.api != nil {
+		list = append(list, manager.RunnableFunc(func(ctx context.Context) error {
+			s.api.Follow(ctx, apiServerPeriod, func(err error) { ctrl.Log.WithName("engines").Error(err, "what is known stays known") })
+			return nil
+		}))
+	}
+	if s.follow != nil {
+		list = append(list, manager.RunnableFunc(func(ctx context.Context) error { s.follow(ctx); return nil }),
+			newAuthorities(m, s.clients, s.holder, o.election.namespace))
+	}
+	return list
 }

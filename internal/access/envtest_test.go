@@ -3,6 +3,7 @@ package access_test
 import (
 	"bytes"
 	"context"
+	"net/netip"
 	"os"
 	"sync/atomic"
 	"time"
@@ -10,13 +11,18 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/berthmaster/berthmaster/internal/access"
+	"github.com/berthmaster/berthmaster/internal/apiserver"
 	"github.com/berthmaster/berthmaster/internal/certs"
 )
 
@@ -66,6 +72,36 @@ var _ = Describe("the manager, with the rights of config/rbac", Ordered, func() 
 			Expect(err).NotTo(HaveOccurred())
 			Expect(known).To(BeFalse())
 		}
+	})
+
+	It("finds where the API server is, and no other Service's endpoints", func(ctx context.Context) {
+		slices := admin.DiscoveryV1().EndpointSlices("default")
+		_ = slices.Delete(ctx, "kubernetes", metav1.DeleteOptions{}) // an API server that is reached by loopback makes none
+		for name, address := range map[string]string{"kubernetes": "10.0.0.5", "other": "10.0.0.6"} {
+			slice := &discoveryv1.EndpointSlice{
+				ObjectMeta: metav1.ObjectMeta{Name: name}, AddressType: discoveryv1.AddressTypeIPv4,
+				Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}}}, Ports: []discoveryv1.EndpointPort{{Name: ptr.To("https"), Port: ptr.To[int32](6443)}},
+			}
+			_, err := slices.Create(ctx, slice, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(func(ctx context.Context) error { return slices.Delete(ctx, name, metav1.DeleteOptions{}) })
+		}
+		at := apiserver.Addresses{Clients: manager}
+		Expect(at.Read(ctx)).To(Succeed())
+		Expect(at.Has(netip.MustParseAddrPort("10.0.0.5:6443"))).To(BeTrue())
+		_, err := manager.DiscoveryV1().EndpointSlices("default").Get(ctx, "other", metav1.GetOptions{})
+		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+	})
+
+	It("tells that it has no right to know where the API server is, if it has none", func(ctx context.Context) {
+		account(ctx, "rl", "namespaced")
+		own := rest.AnonymousClientConfig(config)
+		own.BearerToken = token(ctx, "rl", "namespaced")
+		clients, err := kubernetes.NewForConfig(own)
+		Expect(err).NotTo(HaveOccurred())
+		at := apiserver.Addresses{Clients: clients, Hosts: []string{"10.96.0.1:443"}}
+		Expect(at.Read(ctx)).To(MatchError(apiserver.ErrNoRight))
+		Expect(at.Has(netip.MustParseAddrPort("10.96.0.1:443"))).To(BeTrue())
 	})
 
 	It("takes a token only for the audiences that it is told to", func(ctx context.Context) {

@@ -108,13 +108,18 @@ func (m *memo[K, A, V]) look(ctx context.Context, who netip.Prefix, k K, with A)
 		e = &entry[V]{}
 		m.known[k] = e
 	}
+	return e, m.join(ctx, who, k, e, with), nil
+}
+
+// join has the question asked, unless it is, and another wait for it. mu is held.
+func (m *memo[K, A, V]) join(ctx context.Context, who netip.Prefix, k K, e *entry[V], with A) *question[V] {
 	if e.asked == nil {
 		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
 		e.asked = &question[V]{done: make(chan struct{}), giveUp: cancel}
 		go m.settle(asking, who, k, e, e.asked, with)
 	}
 	e.asked.waiting++
-	return e, e.asked, nil
+	return e.asked
 }
 
 // quit is for a caller who does not wait any longer. A question that waits for its turn for nobody leaves the

@@ -12,7 +12,8 @@ import (
 )
 
 // Special says what becomes of addresses that no engine ought to have: loopback, link-local, multicast and
-// unspecified ones, and those of the API server.
+// unspecified ones, those at which clouds tell machines of themselves, those of the API server, and those that
+// lead to one of them.
 type Special string
 
 const (
@@ -30,8 +31,9 @@ type Reach struct {
 	Networks []netip.Prefix
 	// Special says what becomes of special addresses; the zero value refuses them.
 	Special Special
-	// Forbidden are further addresses that are never called, those of the API server.
-	Forbidden []netip.AddrPort
+	// Forbidden tells further addresses that are never called, those of the API server; nil: there are none. It is
+	// asked at each connection.
+	Forbidden func(netip.AddrPort) bool
 }
 
 // ErrUnreachable: an address is none that engines may have.
@@ -40,25 +42,17 @@ var ErrUnreachable = errors.New("the manager may not call this address")
 // Endpoint says whether a static endpoint may be called, as far as its URL tells: that of a name is told once
 // it is resolved, at each connection. A refusal wraps ErrUnreachable.
 func (r Reach) Endpoint(base BaseURL) error {
-	host, _, err := net.SplitHostPort(base.HostPort())
+	host, port, err := net.SplitHostPort(base.HostPort())
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	if len(r.Networks) == 0 {
 		return fmt.Errorf("%w: it allows no network to static endpoints (--engine-networks)", ErrUnreachable)
 	}
-	if addr, err := netip.ParseAddr(host); err == nil {
-		return r.literal(addr)
+	if _, err := netip.ParseAddr(host); err == nil {
+		return r.check(net.JoinHostPort(host, port), true)
 	}
 	return nil // a name: Dial looks at what it resolves to
-}
-
-// literal says whether a static endpoint at this address may be called.
-func (r Reach) literal(addr netip.Addr) error {
-	if err := r.special(addr, 0); err != nil {
-		return err
-	}
-	return r.inside(addr)
 }
 
 // inside refuses an address outside of the networks for static endpoints.
@@ -68,25 +62,6 @@ func (r Reach) inside(addr netip.Addr) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %s is in none of the networks for static endpoints (--engine-networks)", ErrUnreachable, addr)
-}
-
-// special refuses an address that no engine ought to have; port 0 stands for any.
-func (r Reach) special(addr netip.Addr, port uint16) error {
-	addr = addr.Unmap()
-	switch {
-	case r.Special == SpecialAllowed:
-		return nil
-	case addr.IsLoopback(), addr.IsLinkLocalUnicast(), addr.IsMulticast(), addr.IsUnspecified(), addr.IsInterfaceLocalMulticast(), broadcast(addr):
-		return fmt.Errorf("%w: %s is a special address (--engine-special-addresses)", ErrUnreachable, addr)
-	case slices.ContainsFunc(r.Forbidden, func(f netip.AddrPort) bool { return f.Addr().Unmap() == addr && f.Port() == port }):
-		return fmt.Errorf("%w: %s is the API server (--engine-special-addresses)", ErrUnreachable, addr)
-	}
-	return nil
-}
-
-// broadcast: what is sent to 255.255.255.255, or to 0.0.0.0/8, reaches whoever listens here.
-func broadcast(addr netip.Addr) bool {
-	return addr.Is4() && (addr.As4()[0] == 0 || addr.As4() == [4]byte{255, 255, 255, 255})
 }
 
 // Dial connects, if the address may be called. A name belongs to a static endpoint, since pods have none: it
@@ -107,12 +82,13 @@ func (r Reach) Dial(ctx context.Context, network, address string) (net.Conn, err
 	return dialer.DialContext(ctx, network, address)
 }
 
-func (r Reach) check(resolved string, named bool) error {
+// check says whether an address may be connected to; that of a static endpoint must be inside the networks for those.
+func (r Reach) check(resolved string, static bool) error {
 	to, err := netip.ParseAddrPort(resolved)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	if err := r.special(to.Addr(), to.Port()); err != nil || !named {
+	if err := r.special(to); err != nil || !static {
 		return err
 	}
 	return r.inside(to.Addr())
