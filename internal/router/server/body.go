@@ -1,14 +1,6 @@
 package server
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"io"
-	"net/http"
-	"strconv"
-	"time"
-
 	"github.com/berthmaster/berthmaster/internal/router"
 )
 
@@ -91,56 +83,4 @@ func identityOf[T any](in func(*T) *router.Request) form[T] {
 func (f *forms) decodeAcquire(r *jsonReader, raw []byte, body *acquireBody) error {
 	*body = acquireBody{Request: router.Request{Executions: 1}}
 	return f.acquire.decode(r, raw, body)
-}
-
-// batchBody is many acquires. Each is decoded by itself, so that one that is ill-formed spoils
-// no other.
-type batchBody struct{ Requests []json.RawMessage }
-
-// decodeBatch takes a batch apart.
-func decodeBatch(raw []byte) (batchBody, error) {
-	var body batchBody
-	err := form[batchBody]{{"requests", func(b *batchBody, r *jsonReader) { b.Requests = r.elements() }}}.decode(&jsonReader{}, raw, &body)
-	return body, err
-}
-
-// elements reads a list without looking into its elements.
-func (r *jsonReader) elements() []json.RawMessage {
-	rest := json.NewDecoder(bytes.NewReader(r.raw[r.at:]))
-	var out []json.RawMessage
-	if err := rest.Decode(&out); err != nil {
-		var kind *json.UnmarshalTypeError
-		if errors.As(err, &kind) {
-			r.wrong("a list")
-			return nil
-		}
-		r.broken()
-		return nil
-	}
-	r.at += int(rest.InputOffset())
-	return out
-}
-
-// readBody reads the body, up to limit bytes, into room. The time for it begins now.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request, limit int64, room []byte) ([]byte, error) {
-	if r.Body != http.NoBody {
-		// It cannot fail but where there is no connection, as in a test's recorder.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.limits.Read))
-	}
-	if n := r.ContentLength; n >= 0 && n <= limit && n <= int64(cap(room)) {
-		room = room[:n]
-		if _, err := io.ReadFull(r.Body, room); err != nil {
-			return nil, invalid("body", "the body could not be read whole")
-		}
-		return room, nil
-	}
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return nil, invalid("body", "the body is longer than "+strconv.FormatInt(limit, 10)+" bytes")
-	case err != nil:
-		return nil, invalid("body", "the body could not be read whole")
-	}
-	return raw, nil
 }

@@ -59,6 +59,9 @@ type Limits struct {
 	BatchBytes int64
 	// BatchRequests bounds the acquires of one batch; default 512.
 	BatchRequests int
+	// LargeBytes bounds the memory for bodies and answers of more than 4 KiB of all calls together, half of it
+	// that for those of one pool; default 128 MiB. Beyond it a call is answered Contended.
+	LargeBytes int64
 	// HeaderBytes bounds the request line and headers; default 16 KiB.
 	HeaderBytes int
 	// Wait bounds waitSeconds; default 600 s.
@@ -96,7 +99,7 @@ const defaultBindAddress = "127.0.0.1:8085"
 func (l Limits) withDefaults() Limits {
 	return Limits{
 		BodyBytes: cmp.Or(l.BodyBytes, 64<<10), BatchBytes: cmp.Or(l.BatchBytes, 1<<20),
-		BatchRequests: cmp.Or(l.BatchRequests, 512), HeaderBytes: cmp.Or(l.HeaderBytes, 16<<10),
+		LargeBytes: cmp.Or(l.LargeBytes, 128<<20), BatchRequests: cmp.Or(l.BatchRequests, 512), HeaderBytes: cmp.Or(l.HeaderBytes, 16<<10),
 		Wait: cmp.Or(l.Wait, 10*time.Minute), WaitersPerPool: cmp.Or(l.WaitersPerPool, 16384),
 		WatchersPerPool: cmp.Or(l.WatchersPerPool, 1024), Read: cmp.Or(l.Read, 10*time.Second),
 		Unread: cmp.Or(l.Unread, UnreadTime),
@@ -134,7 +137,7 @@ func (l Limits) validate() error {
 		name  string
 		value int64
 	}{
-		{"BodyBytes", l.BodyBytes}, {"BatchBytes", l.BatchBytes}, {"BatchRequests", int64(l.BatchRequests)},
+		{"BodyBytes", l.BodyBytes}, {"BatchBytes", l.BatchBytes}, {"LargeBytes", l.LargeBytes}, {"BatchRequests", int64(l.BatchRequests)},
 		{"HeaderBytes", int64(l.HeaderBytes)}, {"Wait", int64(l.Wait)}, {"WaitersPerPool", int64(l.WaitersPerPool)},
 		{"WatchersPerPool", int64(l.WatchersPerPool)}, {"Read", int64(l.Read)}, {"Write", int64(l.Write)},
 		{"Idle", int64(l.Idle)}, {"Unread", int64(l.Unread)}, {"Shutdown", int64(l.Shutdown)}, {"Heartbeat", int64(l.Heartbeat)},

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+
+	"github.com/berthmaster/berthmaster/internal/router"
 )
 
 // deskBytes is more than the body or the answer of nearly every lease call.
@@ -19,23 +21,45 @@ type desk struct {
 	acquire acquireBody
 	renew   renewBody
 	release releaseBody
+
+	// pool and held are whose memory the call has taken of the shared room, and how much.
+	pool router.PoolKey
+	held int64
 }
 
 // desks lends desks. A call that waits has given its desk back before.
 type desks struct {
 	free *sync.Pool
+	// room is for what a desk is too small for.
+	room *room
 	// json is the Content-Type of answers, shared by all of them; net/http only reads it.
 	json []string
 }
 
-func newDesks() desks {
-	return desks{free: &sync.Pool{New: func() any { return new(desk) }}, json: []string{"application/json"}}
+func newDesks(shared *room) desks {
+	return desks{room: shared, free: &sync.Pool{New: func() any { return new(desk) }}, json: []string{"application/json"}}
 }
 
 func (v *desks) take() *desk { return v.free.Get().(*desk) }
 
-// back takes a desk back; nothing may point into it any more.
-func (v *desks) back(d *desk) { v.free.Put(d) }
+// hold has the call at d take n more bytes of the shared room until the desk is given back.
+func (v *desks) hold(d *desk, pool router.PoolKey, n int64) error {
+	if err := v.room.take(pool, n); err != nil {
+		return err
+	}
+	d.pool = pool
+	d.held += n
+	return nil
+}
+
+// back takes a desk back, and what the call held; nothing may point into either any more.
+func (v *desks) back(d *desk) {
+	if d.held > 0 {
+		v.room.back(d.pool, d.held)
+		d.pool, d.held = router.PoolKey{}, 0
+	}
+	v.free.Put(d)
+}
 
 // write sends an answer that is JSON already.
 func (v *desks) write(w http.ResponseWriter, status int, raw []byte) {

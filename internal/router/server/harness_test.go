@@ -96,6 +96,9 @@ func (w *world) serve(c Config) {
 		if err := w.stop(); err != nil {
 			w.t.Error(err)
 		}
+		if n := s.large.size(); n != 0 {
+			w.t.Errorf("%d bytes of the shared room are never given back", n)
+		}
 	})
 }
 

@@ -82,7 +82,7 @@ func FuzzBodies(f *testing.F) {
 			"acquire": func() error { return forms.decodeAcquire(&jsonReader{}, raw, &acquireBody{}) },
 			"renew":   func() error { return forms.renew.decode(&jsonReader{}, raw, &renewBody{}) },
 			"release": func() error { return forms.release.decode(&jsonReader{}, raw, &releaseBody{}) },
-			"batch":   func() error { _, err := decodeBatch(raw); return err },
+			"batch":   func() error { _, err := decodeBatch(&jsonReader{}, raw, 512); return err },
 		} {
 			err := decode()
 			var object map[string]json.RawMessage

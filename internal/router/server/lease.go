@@ -46,7 +46,7 @@ func (s *Server) granted(w http.ResponseWriter, step *steps.Step, g *router.Gran
 func (s *Server) readAcquire(w http.ResponseWriter, r *http.Request, c *call) (router.Request, int64, error) {
 	d := s.desks.take()
 	defer s.desks.back(d)
-	raw, err := s.readBody(w, r, s.limits.BodyBytes, d.room[:0])
+	raw, err := s.readBody(w, r, c, s.limits.BodyBytes, d)
 	if err != nil {
 		return router.Request{}, 0, err
 	}
@@ -169,7 +169,7 @@ func (s *Server) renew(w http.ResponseWriter, r *http.Request, c *call) {
 }
 
 func (s *Server) extend(w http.ResponseWriter, r *http.Request, c *call, d *desk) (router.Renewal, router.Claim, error) {
-	raw, err := s.readBody(w, r, s.limits.BodyBytes, d.room[:0])
+	raw, err := s.readBody(w, r, c, s.limits.BodyBytes, d)
 	if err != nil {
 		return router.Renewal{}, router.Claim{}, err
 	}

@@ -241,6 +241,7 @@ func TestConfigNamesTheFieldThatCannotBeUsed(t *testing.T) {
 		`"lease.example:80"`:     func(c *Config) { c.BindAddress = "lease.example:80" },
 		"Limits.BodyBytes":       func(c *Config) { c.Limits.BodyBytes = -1 },
 		"Limits.BatchBytes":      func(c *Config) { c.Limits.BatchBytes = -1 },
+		"Limits.LargeBytes":      func(c *Config) { c.Limits.LargeBytes = -1 },
 		"Limits.BatchRequests":   func(c *Config) { c.Limits.BatchRequests = -1 },
 		"Limits.HeaderBytes":     func(c *Config) { c.Limits.HeaderBytes = -1 },
 		"Limits.Wait":            func(c *Config) { c.Limits.Wait = -1 },

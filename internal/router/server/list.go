@@ -33,7 +33,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if s.answersHere(w, r, &call{pace: s.pace()}) {
-		s.answer(w, http.StatusOK, listAnswer{Pools: pools})
+		s.answer(w, router.PoolKey{}, listAnswer{Pools: pools})
 	}
 }
 

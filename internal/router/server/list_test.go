@@ -111,7 +111,7 @@ func TestAStateThatIsToldAgainLeavesNoEventOut(t *testing.T) {
 	w := newWorld(t, 1)
 	f := newFeed(w.table, 8, w.clock())
 	out := httptest.NewRecorder()
-	s := &stream{w: out, rc: http.NewResponseController(out), patience: patience, feed: f, synced: true, due: true}
+	s := &stream{w: out, rc: http.NewResponseController(out), patience: patience, room: newRoom(0), feed: f, synced: true, due: true}
 	w.change(func(f *router.Fleet) { f.Published = "step-1" })
 	f.look(w.clock()) // an event and the tick at once
 	if _, err := s.catchUp(); err != nil {

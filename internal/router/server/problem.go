@@ -84,7 +84,6 @@ func (c *call) failed(err error) error {
 func (s *Server) refuse(w http.ResponseWriter, err error) {
 	p := s.problemOf(err)
 	h := w.Header()
-	h.Set("Content-Type", "application/problem+json")
 	if p.RetryAfterSeconds > 0 {
 		h.Set("Retry-After", strconv.FormatInt(p.RetryAfterSeconds, 10))
 	}
@@ -96,22 +95,44 @@ func (s *Server) refuse(w http.ResponseWriter, err error) {
 		// whatever stands before the replicas deals out anew.
 		h.Set("Connection", "close")
 	}
-	s.write(w, p.Status, p)
+	s.write(w, p.Status, "application/problem+json", p)
 }
 
-// answer writes body as JSON.
-func (s *Server) answer(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	s.write(w, status, body)
+// answer writes body as JSON. A long one takes of the room that is shared until the client has taken it.
+func (s *Server) answer(w http.ResponseWriter, pool router.PoolKey, body any) {
+	raw, ok := s.encode(w, body)
+	if !ok {
+		return
+	}
+	if n := int64(len(raw)); n > deskBytes {
+		if err := s.large.take(pool, n); err != nil {
+			s.refuse(w, err)
+			return
+		}
+		defer s.large.back(pool, n)
+	}
+	send(w, http.StatusOK, "application/json", raw)
 }
 
-func (s *Server) write(w http.ResponseWriter, status int, body any) {
+// write writes body as JSON of that kind.
+func (s *Server) write(w http.ResponseWriter, status int, kind string, body any) {
+	if raw, ok := s.encode(w, body); ok {
+		send(w, status, kind, raw)
+	}
+}
+
+// encode is body as JSON. If it is none that has been answered.
+func (s *Server) encode(w http.ResponseWriter, body any) ([]byte, bool) {
 	raw, err := json.Marshal(body)
 	if err != nil { // the bodies are plain structs: only a fault in this program gets here
 		s.log.Error("lease API: an answer cannot be encoded", "error", err)
 		w.WriteHeader(http.StatusInternalServerError)
-		return
 	}
+	return raw, err == nil
+}
+
+func send(w http.ResponseWriter, status int, kind string, raw []byte) {
+	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(raw)))
 	w.WriteHeader(status)
 	_, _ = w.Write(raw) // a client that has gone does not read its answer

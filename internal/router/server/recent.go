@@ -109,7 +109,7 @@ func becameOf(was, b *router.BackendSnapshot) (eventType, string) {
 // recent is GET recent: what happened lately, the oldest first. It is what this router saw, which began
 // when it took over.
 func (s *Server) recent(w http.ResponseWriter, _ *http.Request, c *call) {
-	s.answer(w, http.StatusOK, recentAnswer{Happenings: s.feeds.happened(c.table)})
+	s.answer(w, c.pool, recentAnswer{Happenings: s.feeds.happened(c.table)})
 }
 
 // Chronicle remembers what happens to every pool, watched or not, until ctx ends. Without it only what

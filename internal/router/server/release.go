@@ -31,7 +31,7 @@ func (s *Server) release(w http.ResponseWriter, r *http.Request, c *call) {
 func (s *Server) readRelease(w http.ResponseWriter, r *http.Request, c *call) (releaseBody, router.Claim, error) {
 	d := s.desks.take()
 	defer s.desks.back(d)
-	raw, err := s.readBody(w, r, s.limits.BodyBytes, d.room[:0])
+	raw, err := s.readBody(w, r, c, s.limits.BodyBytes, d)
 	if err != nil {
 		return releaseBody{}, router.Claim{}, err
 	}

@@ -37,6 +37,7 @@ type Server struct {
 	waiters  *crowd
 	watchers *crowd
 	listings *crowd
+	large    *room
 	feeds    *feeds
 	// stopping is done once no call may wait any longer.
 	stopping context.Context
@@ -51,7 +52,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		pools: c.Pools, authorizer: c.Authorizer, clock: c.Clock, log: c.Log, limits: c.Limits.withDefaults(), observer: c.Observer,
 		bindAddress: cmp.Or(c.BindAddress, defaultBindAddress), crossOrigin: http.NewCrossOriginProtection(),
-		meanings: meanings(), forms: newForms(), desks: newDesks(),
+		meanings: meanings(), forms: newForms(),
 	}
 	if s.leadership = c.Leadership; s.leadership == nil {
 		s.leadership = alone{}
@@ -67,6 +68,8 @@ func New(c Config) (*Server, error) {
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.watchers = newCrowd(s.limits.WatchersPerPool)
 	s.listings = newCrowd(listingsPerPool)
+	s.large = newRoom(s.limits.LargeBytes)
+	s.desks = newDesks(s.large)
 	s.feeds = newFeeds(s.limits, s.clock)
 	s.byPath = s.routes()
 	return s, s.Rotate(c.Keys)

@@ -60,7 +60,7 @@ func (s *Server) listSessions(w http.ResponseWriter, r *http.Request, c *call) {
 	if more {
 		out.Next = page[len(page)-1].Session
 	}
-	s.answer(w, http.StatusOK, out)
+	s.answer(w, c.pool, out)
 }
 
 func entryOf(e *router.SessionEntry) sessionEntry {

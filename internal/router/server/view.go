@@ -67,7 +67,7 @@ type senderView struct {
 // live is GET of the pool.
 func (s *Server) live(w http.ResponseWriter, r *http.Request, c *call) {
 	snap := c.table.Snapshot(s.clock())
-	s.answer(w, http.StatusOK, viewOf(&snap))
+	s.answer(w, c.pool, viewOf(&snap))
 }
 
 func viewOf(v *router.Snapshot) poolAnswer {
@@ -144,7 +144,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, c *call) {
 	if second := scoreAnswer(v.Choice.RunnerUp); second.Backend != "" {
 		out.Choice.RunnerUp = &second
 	}
-	s.answer(w, http.StatusOK, out)
+	s.answer(w, c.pool, out)
 }
 
 // endSession is DELETE sessions/{sessionID}?sender=NAME, "by the session's sender".

@@ -34,7 +34,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, c *call) {
 	defer part()
 	ctx, done := s.waiting(w, r, c)
 	defer done()
-	out := &stream{w: w, rc: http.NewResponseController(w), patience: s.limits.Write, feed: f, every: every}
+	out := &stream{w: w, rc: http.NewResponseController(w), patience: s.limits.Write, pool: c.pool, room: s.large, feed: f, every: every}
 	out.at, out.synced = f.resume(r.Header.Get("Last-Event-ID"))
 	s.stream(ctx, r, c, out)
 }
@@ -81,6 +81,8 @@ type stream struct {
 	w        http.ResponseWriter
 	rc       *http.ResponseController
 	patience time.Duration
+	pool     router.PoolKey
+	room     *room
 	feed     *feed
 	// every is how often the state is told again; 0: only where events are missing.
 	every time.Duration
@@ -156,7 +158,15 @@ func (v *stream) heartbeat() error {
 	return v.flush()
 }
 
+// put writes text. While a long one is under way it takes of the room that is shared; without any the stream ends, and
+// the client resumes it.
 func (v *stream) put(text string) error {
+	if n := int64(len(text)); n > deskBytes {
+		if err := v.room.take(v.pool, n); err != nil {
+			return err
+		}
+		defer v.room.back(v.pool, n)
+	}
 	_ = v.rc.SetWriteDeadline(time.Now().Add(v.patience))
 	_, err := v.w.Write([]byte(text))
 	return err
