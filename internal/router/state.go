@@ -108,7 +108,7 @@ func (s *state) advance(now instant) {
 		l := s.deadlines[0]
 		s.totals.Lost++
 		s.hold(l, phaseLost, now)
-		s.changed = true
+		s.changed, s.freed = true, true // its session may be between two turns now, and free to move
 	}
 	s.endCertainty(now)
 	s.forgetEnded(now)

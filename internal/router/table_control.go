@@ -113,8 +113,8 @@ func (t *Table) LoadsRead(inc Incarnation, stamp uint64, ranks []RankLoad, now t
 	s.loadsRead(inc, stamp, ranks, at)
 }
 
-// Tick brings what happens by itself up to now: leases run out, records are forgotten. Call it
-// at least once a second.
+// Tick brings what happens by itself up to now: leases run out, records are forgotten, and whoever
+// waits for time alone is served. The settler calls it; no other call serves the last of these.
 func (t *Table) Tick(now time.Time) {
 	s, at := t.enter(now)
 	defer t.leave(at)

@@ -195,5 +195,9 @@ func (w *world) pass() {
 		31 * time.Second, 61 * time.Second, 121 * time.Second, 16 * time.Minute, 3 * time.Hour,
 	})
 	w.now = w.now.Add(d)
+	if oneIn(w, 2, "a reader comes first") {
+		w.tab.Snapshot(w.now)
+		return
+	}
 	w.tab.Tick(w.now)
 }

@@ -6,5 +6,7 @@
 // is asked by a goroutine of its own, one call at a time, bounded in time: an engine that hangs
 // delays no other engine's answers, and no other pool's, since each pool has a settler.
 //
+// Its rounds are also the router's clock: a router knows no timers.
+//
 // A call that fails is simply not answered. The router asks again, at its own pace.
 package settler

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// round is how often the router is asked for chores, which also brings its own clocks up to
-	// date. The router paces the calls to each engine itself.
+	// round is how often the router is told of the time and asked for chores. The router paces the calls
+	// to each engine itself.
 	round = 250 * time.Millisecond
 	// defaultTimeout bounds a call where Config does not.
 	defaultTimeout = 5 * time.Second
@@ -20,6 +20,8 @@ const (
 
 // Table is the part of a pool's router that is served. *router.Table is one.
 type Table interface {
+	// Tick tells the router that time has passed: its leases run out, and some wait for time alone.
+	Tick(now time.Time)
 	// Chores lists what the engines should be asked now.
 	Chores(now time.Time) []router.Chore
 	// AbortAnswered says that the engine answered the aborts of those rids.
@@ -63,6 +65,7 @@ func Run(ctx context.Context, table Table, config Config) {
 		case <-ctx.Done():
 			return
 		case now := <-ticker.C:
+			table.Tick(now)
 			for _, chore := range table.Chores(now) {
 				s.start(ctx, chore)
 			}

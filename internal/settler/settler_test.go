@@ -96,6 +96,8 @@ func newDesk(chores ...router.Chore) *desk {
 
 func (d *desk) Chores(time.Time) []router.Chore { return d.chores }
 
+func (d *desk) Tick(time.Time) {}
+
 func (d *desk) AbortAnswered(i router.Incarnation, rids []router.RID, _ time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
