@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,23 +121,30 @@ func TestHostsThatMakeNoSenseAreAnError(t *testing.T) {
 func TestAnAPIServerThatMovesIsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clients := fake.NewClientset()
-		now, err := served("10.0.0.5"), error(nil)
-		clients.PrependReactor("get", "endpointslices", func(k8stesting.Action) (bool, runtime.Object, error) { return true, now.DeepCopy(), err })
+		type answer struct {
+			slice *discoveryv1.EndpointSlice
+			err   error
+		}
+		var now atomic.Pointer[answer]
+		clients.PrependReactor("get", "endpointslices", func(k8stesting.Action) (bool, runtime.Object, error) {
+			return true, now.Load().slice, now.Load().err
+		})
 		a := names{}.addresses(clients)
 		ctx, stop := context.WithCancel(t.Context())
 		var told []error
 		ended := make(chan struct{})
 		go func() { a.Follow(ctx, time.Minute, func(err error) { told = append(told, err) }); close(ended) }()
-		pass := func() { <-time.After(time.Minute); synctest.Wait() }
-		pass()
+		pass := func(slice *discoveryv1.EndpointSlice, err error) {
+			now.Store(&answer{slice, err})
+			<-time.After(time.Minute)
+			synctest.Wait()
+		}
+		pass(served("10.0.0.5"), nil)
 		has(t, a, "a minute later", map[string]bool{"10.0.0.5:6443": true})
-		now = served("10.0.0.6")
-		pass()
+		pass(served("10.0.0.6"), nil)
 		has(t, a, "once it has moved", map[string]bool{"10.0.0.5:6443": false, "10.0.0.6:6443": true})
-		err = errors.New("away")
-		pass()
-		err = apierrors.NewForbidden(schema.GroupResource{Resource: "endpointslices"}, "kubernetes", nil)
-		pass()
+		pass(nil, errors.New("away"))
+		pass(nil, apierrors.NewForbidden(schema.GroupResource{Resource: "endpointslices"}, "kubernetes", nil))
 		stop()
 		<-ended
 		if len(told) != 1 {
