@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/berthmaster/berthmaster/internal/access"
 	"github.com/berthmaster/berthmaster/internal/door"
 	"github.com/berthmaster/berthmaster/internal/livepage"
 	"github.com/berthmaster/berthmaster/internal/router/proxy"
@@ -33,6 +34,7 @@ var errStarting = errors.New("the lease API does not answer yet")
 type leaseAPI struct {
 	tls     *tls.Config // nil: without
 	door    *door.Door
+	gate    *access.Gate // nil: nobody is judged
 	address string
 	leases  *server.Server
 	proxy   http.Handler
@@ -47,7 +49,7 @@ type leaseAPI struct {
 
 // newLeaseAPI serves calls and, beside them, path, both guarded.
 func newLeaseAPI(log logr.Logger, o *options, calls server.Config, path proxy.Config, guard *security, poolsKnown func(context.Context) error) (*leaseAPI, error) {
-	l := &leaseAPI{address: o.leaseAddress, tls: guard.tls(o.leaseAddress), door: guard.doors.leases, page: livepage.New(), poolsKnown: poolsKnown}
+	l := &leaseAPI{address: o.leaseAddress, tls: guard.tls(o.leaseAddress), door: guard.doors.leases, gate: guard.gate, page: livepage.New(), poolsKnown: poolsKnown}
 	calls.BindAddress, calls.Log = o.leaseAddress, slog.New(logr.ToSlogHandler(log.WithName("leases")))
 	var err error
 	if l.observing, err = newObservers(&o.tracing, calls.Log); err != nil {
@@ -55,7 +57,8 @@ func newLeaseAPI(log logr.Logger, o *options, calls server.Config, path proxy.Co
 	}
 	calls.Observer, path.Observer = l.observing, l.observing
 	if guard.gate != nil {
-		calls.Authorizer, path.Authorizer = guard.gate, guard.gate
+		keeper := doorkeeper{guard.gate}
+		calls.Authorizer, path.Authorizer = keeper, keeper
 	}
 	if l.tls != nil {
 		calls.DialLeader = guard.holder.Dial(guard.name)
@@ -117,7 +120,8 @@ func (l *leaseAPI) Start(ctx context.Context) error {
 // answered, and calls under way may end within drainTime.
 func (l *leaseAPI) serve(ctx context.Context, listener net.Listener) error {
 	endpoint := l.leases.HTTPServer()
-	endpoint.Handler, endpoint.ConnState = l, l.door.Watch
+	endpoint.Handler = l
+	watched(endpoint, l.door, l.gate)
 	served := make(chan error, 1)
 	go func() { served <- endpoint.Serve(behind(l.door, listener, l.tls)) }()
 	select {

@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/berthmaster/berthmaster/internal/access"
 	"github.com/berthmaster/berthmaster/internal/door"
 	"github.com/berthmaster/berthmaster/internal/metrics"
 	"github.com/berthmaster/berthmaster/internal/router/server"
@@ -94,6 +95,7 @@ type smallPort struct {
 	address string
 	tls     *tls.Config // nil: without
 	door    *door.Door
+	gate    *access.Gate // judges callers before handler; nil: nobody does
 	handler http.Handler
 }
 
@@ -119,10 +121,12 @@ func (p smallPort) Start(ctx context.Context) error {
 // endpoint answers those whom the door lets in, none of whose calls has a body.
 func (p smallPort) endpoint() *http.Server {
 	const patience = 10 * time.Second
-	return &http.Server{
+	s := &http.Server{
 		Handler: server.Hurried(p.handler), ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-		ConnState: p.door.Watch, ErrorLog: server.Complaints(slog.New(logr.ToSlogHandler(ctrl.Log.WithName(p.name)))),
+		ErrorLog: server.Complaints(slog.New(logr.ToSlogHandler(ctrl.Log.WithName(p.name)))),
 	}
+	watched(s, p.door, p.gate)
+	return s
 }
 
 // behind is the listener behind a door, with TLS if there is a configuration.

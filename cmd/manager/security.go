@@ -122,7 +122,7 @@ func (s *security) metrics() http.Handler {
 	const path = "/metrics"
 	all := promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: scrapes})
 	if s.gate != nil {
-		return s.gate.Guard(path, all)
+		return s.gate.Guard(path, welcomed(all))
 	}
 	mux := http.NewServeMux()
 	mux.Handle(path, all)
@@ -132,7 +132,7 @@ func (s *security) metrics() http.Handler {
 // addTo has the manager tell metrics and answer probes, and keep and publish certificates if it has any.
 func (s *security) addTo(m ctrl.Manager, o *options, ready healthz.Checker) error {
 	for _, p := range []smallPort{
-		{name: "metrics", address: o.metricsAddress, tls: s.tls(o.metricsAddress), door: s.doors.metrics, handler: s.metrics()},
+		{name: "metrics", address: o.metricsAddress, tls: s.tls(o.metricsAddress), door: s.doors.metrics, gate: s.gate, handler: s.metrics()},
 		{name: "probes", address: o.probeAddress, tls: s.tls(o.probeAddress), door: s.doors.probes, handler: probes(ready)},
 	} {
 		if p.address == "0" {

@@ -8,6 +8,9 @@
 // newcomer that is turned away, by closing its connection at once. To leave it in the system's queue
 // was considered and refused: a client that hears nothing cannot tell a full port from a dead one.
 //
+// Where callers are judged a connection rests until its caller has been let in: what strangers send, however
+// it is put and whatever it makes the server wait for, keeps no place from anybody.
+//
 // An address is one of IPv4, or a network of 64 bits of IPv6, which is what one machine may choose from.
 // A limit for each address was considered and refused: many clients may share one, behind a gateway or
 // on a node, and there is no number that suits all of them.

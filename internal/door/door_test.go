@@ -36,6 +36,12 @@ type place struct {
 // else sees them.
 func open(t *testing.T, most int, secure *tls.Config, each ...func(*place, net.Conn) net.Conn) *place {
 	t.Helper()
+	return openTo(t, most, secure, func(d *Door, s *http.Server) { s.ConnState = d.Watch }, each...)
+}
+
+// openTo is open with a server that tells the door in another way.
+func openTo(t *testing.T, most int, secure *tls.Config, watched func(*Door, *http.Server), each ...func(*place, net.Conn) net.Conn) *place {
+	t.Helper()
 	p := &place{t: t, door: New(most), held: make(chan struct{}), entered: make(chan struct{}, 100)}
 	p.release = sync.OnceFunc(func() { close(p.held) })
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -50,13 +56,17 @@ func open(t *testing.T, most int, secure *tls.Config, each ...func(*place, net.C
 	if secure != nil {
 		guarded = tls.NewListener(guarded, secure)
 	}
-	s := &http.Server{ConnState: p.door.Watch, ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			LetIn(r.Context())
+		}
 		if r.URL.Path == "/held" {
 			p.entered <- struct{}{}
 			<-p.held
 		}
 		_, _ = io.WriteString(w, "ok")
 	})}
+	watched(p.door, s)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(guarded) }()
 	t.Cleanup(func() {

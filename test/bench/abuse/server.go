@@ -38,6 +38,7 @@ func (k known) Authorize(r *http.Request, _ router.PoolKey, _ router.SenderName)
 // Authenticate wants the token.
 func (known) Authenticate(r *http.Request) error {
 	if r.Header.Get("Authorization") == bearer {
+		door.LetIn(r.Context())
 		return nil
 	}
 	return &router.Refusal{Reason: server.ReasonUnauthenticated, Detail: "say who calls"}
@@ -76,7 +77,7 @@ func serve(ctx context.Context) error {
 	}
 	entrance := door.New(room)
 	h := api.HTTPServer()
-	h.ConnState = entrance.Watch
+	h.ConnState, h.ConnContext = entrance.WatchJudged, entrance.Context
 	h.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if proxy.Matches(r.URL.Path) {
 			transparent.ServeHTTP(w, r)
