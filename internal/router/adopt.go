@@ -23,6 +23,7 @@ func (s *state) adopt(c *Claim, now instant) (*lease, error) {
 		return l, nil
 	}
 	b := s.backendOf(c, now)
+	l.span = b.spanSince(c.Version)
 	if known != nil {
 		s.strays[l.rid] = l
 		s.count(l, b)
@@ -31,9 +32,6 @@ func (s *state) adopt(c *Claim, now instant) (*lease, error) {
 		return l, nil
 	}
 	l.session = s.adoptSession(c, b, now)
-	if c.Version != "" && b.version() != "" && c.Version != b.version() {
-		l.span = spanMixed
-	}
 	s.spans(l.session, l)
 	b.estimate = max(0, b.estimate-c.Executions) // it is known now, no longer guessed
 	s.enter(l, b, now)

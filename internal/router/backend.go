@@ -35,7 +35,9 @@ type backend struct {
 	// stale is the latest observation that may have read the version before a reload.
 	stale uint64
 	// reported is the last version that the engine gave, outages notwithstanding.
-	reported   Version
+	reported Version
+	// span says whether that has changed since the table met the backend.
+	span       versionSpan
 	capacity   int64
 	lastChosen int64
 
@@ -181,18 +183,33 @@ func (b *backend) unsee() {
 	b.seen = Observation{Incarnation: b.Incarnation, Seq: b.seen.Seq, Capacity: b.seen.Capacity}
 }
 
-// reload notes the version that the engine reports; a new one changed the weights under
-// every lease there (R9).
+// reload notes the version that the engine reports; a new one changed the weights under every lease
+// there, whether or not a client still answers for it (R9). The first one that is seen did so under
+// those that an earlier term granted on another.
 func (b *backend) reload(v Version) {
 	if v == "" || v == b.reported {
 		return
 	}
 	if b.reported != "" {
-		for l := range b.active.all {
-			l.span = spanMixed
+		b.span = spanMixed
+	}
+	for _, leases := range []*list[lease]{&b.active, &b.held} {
+		for l := range leases.all {
+			if b.reported != "" || l.version != "" && l.version != v {
+				l.span = spanMixed
+			}
 		}
 	}
 	b.reported = v
+}
+
+// spanSince says whether a lease that an earlier term granted on version v has seen other weights here,
+// as far as this term knows.
+func (b *backend) spanSince(v Version) versionSpan {
+	if v != "" && b.reported != "" && v != b.reported {
+		return spanMixed
+	}
+	return b.span
 }
 
 // guess sets the estimate from the engine's own total (negative: not read). It matters only

@@ -94,7 +94,7 @@ func (s *state) recall(b *backend) {
 // bury records an execution that is known to be gone before anything was counted for it: nothing is
 // counted, and no session is at home by it.
 func (s *state) bury(l *lease, b *backend, now instant) {
-	l.at, l.phase, l.fate, l.endedAt = b, phaseEnded, FateDead, now
+	l.at, l.phase, l.fate, l.endedAt, l.span = b, phaseEnded, FateDead, now, b.spanSince(l.version)
 	if l.filed == filedAsStray {
 		s.strays[l.rid] = l
 	} else {

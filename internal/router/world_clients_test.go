@@ -283,10 +283,19 @@ func (w *world) renew() {
 	}
 	r, err := w.tab.Renew(*c.token, begun, w.now)
 	w.judgeRenewal(c, err)
+	w.judgeSpan(c, r.Mixed, err)
 	if err == nil && !c.over {
 		c.asked = w.now
 		c.window = later(c.window, c.asked.Add(r.StartWindow))
 		c.expires = later(c.expires, w.now.Add(r.TTL))
+	}
+}
+
+// judgeSpan: a lease says mixed where its engine has been seen on another version than it promises (R9).
+func (w *world) judgeSpan(c *call, mixed bool, err error) {
+	told := w.engines[c.token.Incarnation].told
+	if err == nil && !mixed && c.token.Version != "" && told != "" && told != c.token.Version {
+		w.t.Fatalf("R9: %s was granted on %s, its engine has been seen on %s, and it does not say mixed", c.req.ID, c.token.Version, told)
 	}
 }
 

@@ -23,6 +23,9 @@ func (w *world) release() {
 		return
 	}
 	c.told = true
+	if e.Fate != FateDead { // else the weights may have changed after its end
+		w.judgeSpan(c, e.Mixed, err)
+	}
 	if e.Fate == FateDead && w.mayRun(c) {
 		w.t.Fatalf("R4: %s is called dead and may run", c.req.ID)
 	}

@@ -18,6 +18,8 @@ type engine struct {
 	// seen is what the table has been told of the engine since it met it.
 	seen Observation
 	met  *backend
+	// told is the last version that the table was told of since then.
+	told Version
 	// fleet says whether it was in the fleet that was applied last.
 	fleet membership
 }
@@ -237,6 +239,7 @@ func (w *world) observe(e *engine, o Observation) {
 			o.Capacity = e.seen.Capacity
 		}
 		e.seen = o
+		e.told = cmp.Or(o.Version, e.told)
 	}
 	w.tab.Observe(o, w.now)
 }

@@ -171,6 +171,9 @@ func (w *world) takeOver() {
 			delete(w.granted, c.req.ID)
 		}
 	}
+	if oneIn(w, 2, "the weights change before it looks") {
+		w.reload()
+	}
 	w.begin(past)
 }
 

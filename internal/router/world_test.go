@@ -66,6 +66,7 @@ func newWorld(t *rapid.T) *world {
 		w.addMember(name)
 	}
 	w.drawConfig()
+	w.fleet.Published = choose(w, "published", []Version{"", "v1"})
 	w.begin(Takeover{})
 	return w
 }
@@ -77,7 +78,7 @@ func (w *world) begin(past Takeover) {
 	w.mail, w.authority, w.vouched = nil, time.Time{}, map[Incarnation]struct{}{}
 	w.placed = map[SessionID]int64{}
 	for _, e := range w.engines {
-		e.seen, e.met = Observation{}, nil
+		e.seen, e.met, e.told = Observation{}, nil, ""
 	}
 	w.followed()
 	if rapid.Bool().Draw(w.t, "lead before the first fleet") {
@@ -112,7 +113,7 @@ func (w *world) meet() {
 		b := w.tab.state.backends[inc]
 		switch {
 		case b != e.met:
-			e.met, e.seen = b, Observation{}
+			e.met, e.seen, e.told = b, Observation{}, ""
 		case e.fleet == outOfFleet && w.member(inc) != nil:
 			e.seen = Observation{Seq: e.seen.Seq, Capacity: e.seen.Capacity}
 		}
