@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -47,6 +48,25 @@ func grantRights(ctx context.Context, namespace string) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: managerRole().Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: managerUser}},
 	})).To(Succeed())
+	inside := slices.DeleteFunc(managerRole().Rules, aboutNodes)
+	untilAllowed(ctx, managerUser, namespace, inside[len(inside)-1])
+}
+
+func aboutNodes(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, "nodes") }
+
+// untilAllowed waits until the API server, which learns of roles and bindings a moment after they were made, lets
+// a user do what a rule says. Empty namespace: what belongs to none.
+func untilAllowed(ctx context.Context, user, namespace string, rule rbacv1.PolicyRule) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0]},
+		}}
+		attributes := review.Spec.ResourceAttributes
+		attributes.Resource, attributes.Subresource, _ = strings.Cut(rule.Resources[0], "/")
+		g.Expect(admin.Create(ctx, review)).To(Succeed())
+		g.Expect(review.Status.Allowed).To(BeTrue(), "%s may %s %s in %q", user, rule.Verbs[0], rule.Resources[0], namespace)
+	}).Should(Succeed())
 }
 
 // grantNodes gives the managers' user what config/rbac says about nodes, for as long as a spec runs.
@@ -54,7 +74,7 @@ func grantNodes(ctx context.Context, name string) {
 	GinkgoHelper()
 	role := managerRole()
 	role.ObjectMeta = metav1.ObjectMeta{Name: name}
-	role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return !slices.Contains(rule.Resources, "nodes") })
+	role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return !aboutNodes(rule) })
 	Expect(role.Rules).NotTo(BeEmpty())
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -65,6 +85,7 @@ func grantNodes(ctx context.Context, name string) {
 		Expect(admin.Create(ctx, object)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { Expect(admin.Delete(ctx, object)).To(Succeed()) })
 	}
+	untilAllowed(ctx, managerUser, "", role.Rules[0])
 }
 
 func managerRole() *rbacv1.ClusterRole {

@@ -49,17 +49,17 @@ func (h *house) userWithout(ctx context.Context, right withheld, n int) *rest.Co
 	if len(rule.Verbs) == 0 {
 		role.Rules = slices.Delete(role.Rules, right.rule, right.rule+1)
 	}
-	ofNodes := func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, "nodes") }
-	ofOthers := func(rule rbacv1.PolicyRule) bool { return !ofNodes(rule) }
+	everywhere := slices.DeleteFunc(slices.Clone(role.Rules), func(rule rbacv1.PolicyRule) bool { return !aboutNodes(rule) })
+	within := slices.DeleteFunc(slices.Clone(role.Rules), aboutNodes)
 	named := metav1.ObjectMeta{Name: name}
 	inside := metav1.ObjectMeta{Name: name, Namespace: h.namespace}
 	for _, object := range []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: named, Rules: slices.DeleteFunc(slices.Clone(role.Rules), ofOthers)},
+		&rbacv1.ClusterRole{ObjectMeta: named, Rules: everywhere},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: named, Subjects: subjects,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 		},
-		&rbacv1.Role{ObjectMeta: inside, Rules: slices.DeleteFunc(slices.Clone(role.Rules), ofNodes)},
+		&rbacv1.Role{ObjectMeta: inside, Rules: within},
 		&rbacv1.RoleBinding{
 			ObjectMeta: inside, Subjects: subjects,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
@@ -67,6 +67,8 @@ func (h *house) userWithout(ctx context.Context, right withheld, n int) *rest.Co
 	} {
 		Expect(admin.Create(ctx, object)).To(Succeed())
 	}
+	untilAllowed(ctx, name, "", everywhere[0])
+	untilAllowed(ctx, name, h.namespace, within[0])
 	return user.Config()
 }
 
