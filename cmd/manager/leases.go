@@ -50,6 +50,7 @@ type leaseAPI struct {
 // newLeaseAPI serves calls and, beside them, path, both guarded.
 func newLeaseAPI(log logr.Logger, o *options, calls server.Config, path proxy.Config, guard *security, poolsKnown func(context.Context) error) (*leaseAPI, error) {
 	l := &leaseAPI{address: o.leaseAddress, tls: guard.tls(o.leaseAddress), door: guard.doors.leases, gate: guard.gate, page: livepage.New(), poolsKnown: poolsKnown}
+	calls.Hosts = o.hosts()
 	calls.BindAddress, calls.Log = o.leaseAddress, slog.New(logr.ToSlogHandler(log.WithName("leases")))
 	var err error
 	if l.observing, err = newObservers(&o.tracing, calls.Log); err != nil {
@@ -77,6 +78,9 @@ func newLeaseAPI(log logr.Logger, o *options, calls server.Config, path proxy.Co
 // ServeHTTP gives a call to the proxy if its path is the proxy's, to the page to look at if it is the
 // page's, else to the lease API.
 func (l *leaseAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !l.leases.Addressed(w, r) {
+		return
+	}
 	if proxy.Matches(r.URL.Path) {
 		if l.leases.AnswersHere(w, r) {
 			l.proxy.ServeHTTP(w, r)

@@ -49,6 +49,8 @@ type security struct {
 	// ports says which are served by TLS, and name is what other replicas ask a leader for.
 	ports string
 	name  string
+	// hosts are what the ports may be called by, if nobody is asked who they are.
+	hosts []string
 	// doors bound the connections of each port.
 	doors doors
 	// reach is which addresses are called as engines, and api those that are not since the API server is there; nil: it
@@ -64,7 +66,7 @@ func newSecurity(ctx context.Context, cluster *rest.Config, pools *router.Pools,
 	if err != nil {
 		return nil, fmt.Errorf("client for reviews: %w", err)
 	}
-	s := &security{clients: clients, holder: &certs.Holder{}, ports: o.security.tls, name: o.dnsNames()[0]}
+	s := &security{clients: clients, holder: &certs.Holder{}, ports: o.security.tls, name: o.dnsNames()[0], hosts: o.hosts()}
 	if s.doors, err = newDoors(&o.ports); err != nil {
 		return nil, err
 	}
@@ -125,7 +127,7 @@ func (s *security) metrics() http.Handler {
 		return s.gate.Guard(path, welcomed(all))
 	}
 	mux := http.NewServeMux()
-	mux.Handle(path, all)
+	mux.Handle(path, toHosts(s.hosts, all))
 	return mux
 }
 

@@ -36,6 +36,9 @@ type Config struct {
 	BindAddress string
 	// Authorizer guards every call; nil: none, and the server stays on loopback.
 	Authorizer Authorizer
+	// Hosts are the names and addresses that clients may call, without ports, besides localhost and the loopback
+	// addresses, if there is no Authorizer; with one they may call any.
+	Hosts []string
 	// Leadership says which replica answers; nil: this one, the only one there is.
 	Leadership Leadership
 	// DialLeader connects to the leader by TLS; nil: the leader is called without. The caller's own token

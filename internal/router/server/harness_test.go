@@ -51,7 +51,7 @@ func newWorld(t *testing.T, n int, change ...func(*Config, *router.Fleet)) *worl
 	for i := range n {
 		w.fleet.Members = append(w.fleet.Members, member(i))
 	}
-	c := Config{Pools: w.pools, Keys: Keys{Current: key(7)}, Clock: w.clock}
+	c := Config{Pools: w.pools, Keys: Keys{Current: key(7)}, Clock: w.clock, Hosts: []string{"a", "x"}} // what raw calls are addressed to
 	for _, f := range change {
 		f(&c, &w.fleet)
 	}

@@ -20,6 +20,7 @@ import (
 type Server struct {
 	pools       *router.Pools
 	authorizer  Authorizer
+	hosts       []string
 	clock       func() time.Time
 	log         *slog.Logger
 	limits      Limits
@@ -50,7 +51,7 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("lease API: %w", err)
 	}
 	s := &Server{
-		pools: c.Pools, authorizer: c.Authorizer, clock: c.Clock, log: c.Log, limits: c.Limits.withDefaults(), observer: c.Observer,
+		pools: c.Pools, authorizer: c.Authorizer, hosts: c.Hosts, clock: c.Clock, log: c.Log, limits: c.Limits.withDefaults(), observer: c.Observer,
 		bindAddress: cmp.Or(c.BindAddress, defaultBindAddress), crossOrigin: http.NewCrossOriginProtection(),
 		meanings: meanings(), forms: newForms(),
 	}
@@ -107,6 +108,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return fmt.Errorf("lease API: listener %s is beyond loopback, and no Authorizer is configured", l.Addr())
 	}
 	h := s.HTTPServer()
+	h.Handler = http.HandlerFunc(s.addressed)
 	served := make(chan error, 1)
 	go func() { served <- h.Serve(l) }()
 	s.log.Info("lease API: serving", "address", l.Addr().String())
@@ -123,7 +125,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// HTTPServer returns a server with the configured limits, for those who listen by themselves.
+// HTTPServer returns a server with the configured limits, for those who listen by themselves. Its handler may be
+// wrapped; without an Authorizer whoever serves it asks Addressed first.
 func (s *Server) HTTPServer() *http.Server {
 	return &http.Server{
 		Handler: s, MaxHeaderBytes: s.limits.HeaderBytes, ReadTimeout: s.limits.Read, WriteTimeout: s.limits.Write,
