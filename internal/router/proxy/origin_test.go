@@ -68,7 +68,7 @@ func TestControlCallsAreMadeByPostOrPut(t *testing.T) {
 	engine := script(t, replies(plain("{}"), stayOpen))
 	g := newRig(t, proxy.Config{Settings: fansOut}, engine.url)
 	for i, method := range []string{"POST", "PUT"} {
-		if resp := g.call(method, "/flush_cache?timeout=1"); resp.StatusCode != 200 || engine.generated.Load() != int64(i+1) {
+		if resp := g.call(method, "/flush_cache?timeout=1"); resp.StatusCode != http.StatusOK || engine.generated.Load() != int64(i+1) {
 			t.Errorf("%s: got %d, and the engine was asked %d times", method, resp.StatusCode, engine.generated.Load())
 		}
 	}
@@ -77,14 +77,14 @@ func TestControlCallsAreMadeByPostOrPut(t *testing.T) {
 func TestWhoShowsATokenMayFlushByGetAndNothingElse(t *testing.T) {
 	engine := script(t, replies(plain("{}"), stayOpen))
 	g := newRig(t, proxy.Config{Settings: fansOut, Authorizer: onlyKnown{}}, engine.url)
-	if resp := g.call("GET", "/flush_cache", "Authorization", "Bearer known"); resp.StatusCode != 200 {
+	if resp := g.call("GET", "/flush_cache", "Authorization", "Bearer known"); resp.StatusCode != http.StatusOK {
 		t.Errorf("GET /flush_cache: got %d", resp.StatusCode)
 	}
-	if resp := g.call("GET", "/flush_cache"); resp.StatusCode != 401 {
+	if resp := g.call("GET", "/flush_cache"); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a token: got %d", resp.StatusCode)
 	}
 	for _, path := range controlCalls {
-		if resp := g.call("GET", path, "Authorization", "Bearer known"); resp.StatusCode != 405 {
+		if resp := g.call("GET", path, "Authorization", "Bearer known"); resp.StatusCode != http.StatusMethodNotAllowed {
 			t.Errorf("GET %s: got %d", path, resp.StatusCode)
 		}
 	}
@@ -100,7 +100,7 @@ func TestWhatAnEngineLetsPagesReadIsNotPassedOn(t *testing.T) {
 	g := newRig(t, proxy.Config{Settings: fansOut}, engine.url)
 	for path, method := range map[string]string{"/v1/models": "GET", "/generate": "POST", "/flush_cache": "POST"} {
 		resp := g.call(method, path)
-		if resp.StatusCode != 200 || resp.Header.Get("X-Engine") != "yes" {
+		if resp.StatusCode != http.StatusOK || resp.Header.Get("X-Engine") != "yes" {
 			t.Errorf("%s: got %d %v", path, resp.StatusCode, resp.Header)
 		}
 		for name := range resp.Header {
@@ -111,7 +111,7 @@ func TestWhatAnEngineLetsPagesReadIsNotPassedOn(t *testing.T) {
 	}
 	engine = script(t, replies(strings.Replace(sized(400, "application/json", "{}"), "Content-Type", open+"Content-Type", 1), stayOpen))
 	g = newRig(t, proxy.Config{}, engine.url)
-	if resp := g.call("POST", "/generate"); resp.StatusCode != 400 || resp.Header.Get("Access-Control-Allow-Origin") != "" {
+	if resp := g.call("POST", "/generate"); resp.StatusCode != http.StatusBadRequest || resp.Header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("a refusal: got %d %v", resp.StatusCode, resp.Header)
 	}
 }

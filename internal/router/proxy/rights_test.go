@@ -23,11 +23,11 @@ type revocable struct {
 	asked                  atomic.Int64 // how often it was asked about a call that had begun
 }
 
-func (v *revocable) Authorize(*http.Request, router.PoolKey, router.SenderName) error {
+func (v *revocable) Authorize(r *http.Request, _ router.PoolKey, _ router.SenderName) error {
 	if v.expired.Load() {
 		return &router.Refusal{Reason: "Unauthenticated"}
 	}
-	return v.holds(nil)
+	return v.holds(r.Context())
 }
 
 func (v *revocable) Admit(r *http.Request, pool router.PoolKey, sender router.SenderName) (func(context.Context) error, error) {

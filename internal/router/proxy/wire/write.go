@@ -106,8 +106,8 @@ func ownHeader(name string) bool {
 
 // appendHead appends the request line and headers.
 func appendHead(out []byte, r *Request, host string) ([]byte, error) {
-	if !targetSafe(r.Target) {
-		return nil, fmt.Errorf("target: %w", errUnsafe)
+	if !lineSafe(r) {
+		return nil, fmt.Errorf("method or target: %w", errUnsafe)
 	}
 	out = append(out, r.Method...)
 	out = append(out, ' ')
@@ -137,7 +137,10 @@ func appendHead(out []byte, r *Request, host string) ([]byte, error) {
 
 var errUnsafe = errors.New("it would end the line that it stands in")
 
-// targetSafe refuses what would end the request line, or its target, before its time.
+// lineSafe refuses a request line that would be two, or another.
+func lineSafe(r *Request) bool { return targetSafe(r.Method) && targetSafe(r.Target) }
+
+// targetSafe refuses what would end the request line, or its part of it, before its time.
 func targetSafe(s string) bool { return headerSafe(s) && !strings.Contains(s, " ") }
 
 // headerSafe refuses what would begin another header or request.
