@@ -81,7 +81,7 @@ const (
 )
 
 func newBackend(m Member, now instant) *backend {
-	b := &backend{Member: m, slot: -1, process: processRuns, nameHash: fnv(string(m.Name))}
+	b := &backend{Member: m, slot: -1, process: processRuns, past: pastOpen, nameHash: fnv(string(m.Name))}
 	b.active.link, b.held.link = leaseLinks, leaseLinks
 	b.running.set(m.Engine == EngineRunning, now)
 	b.capacity = b.effectiveCapacity()

@@ -106,14 +106,14 @@ func TestAProcessThatHasEndedDoesNotServeFromAFleetThatWasReadBefore(t *testing.
 func TestTheEndsThatAreRememberedAreBounded(t *testing.T) {
 	p := routertest.New(t, routertest.Backends("a"))
 	r := p.Request("r", "s")
-	first, last := p.Grant(r).Claim, router.Claim{}
+	first := p.Grant(r).Claim
 	p.TakeOver(30 * time.Second)
 	life := func(i int) router.Incarnation { return router.Incarnation(fmt.Sprint("z/", i)) }
 	const more = 5000
 	for i := range more {
 		p.Table.Gone([]router.Incarnation{life(i)}, p.Now())
 	}
-	last = first
+	last := first
 	first.Incarnation, last.Incarnation, last.RID = life(0), life(more-1), "another"
 	if r := p.RefuseRenewal(router.Grant{Claim: last}, router.ErrExecutionLost); r.Fate != router.FateDead {
 		t.Errorf("the latest end is forgotten: %q", r.Fate)

@@ -37,7 +37,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 	}{
 		{"acquire", 10, w.acquire}, {"acquire again", 3, w.steadily(w.askAgain)}, {"acquire as another", 1, w.askAsAnother},
 		{"forget the token", 1, w.forgetToken}, {"renew", 4, w.steadily(w.renew)}, {"write", 8, w.write}, {"finish", 4, w.finish},
-		{"release", 8, w.steadily(w.release)}, {"release again", 2, w.steadily(w.releaseAgain)}, {"forgo", 2, w.forgo}, {"end session", 1, w.endSession},
+		{"release", 8, w.steadily(w.release)}, {"release again", 2, w.steadily(w.releaseAgain)}, {"forgo", 2, w.forgo}, {"forgo what runs", 2, w.forgoUnderway}, {"end session", 1, w.endSession},
 		{"collect", 5, w.collect}, {"hang up", 1, w.hangUp}, {"lose rights", 2, w.loseRights},
 		{"ask engines", 8, w.askEngines}, {"deliver", 12, w.deliver}, {"pause by abort", 1, w.pauseByAbort}, {"close", 2, w.close},
 		{"refuse", 1, w.refuseConnection}, {"kill", 1, w.kill}, {"vouch", 2, w.vouch}, {"bury", 1, w.bury}, {"probe", 10, w.probe}, {"everyone is well", 4, w.everyoneIsWell},

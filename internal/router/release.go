@@ -119,7 +119,8 @@ func (s *state) beginUncertainty(l *lease, to phase, now instant) {
 }
 
 // forgo is the release of a client that holds no token: it gave up waiting, so nothing was
-// written. The id is spent.
+// written. The id is spent. It proves nothing (5.3 a), and ends nothing that may run: another process may
+// hold the token.
 func (s *state) forgo(r *Request, now instant) (Ending, error) {
 	s.advance(now)
 	l := s.leases[r.ID]
@@ -134,6 +135,9 @@ func (s *state) forgo(r *Request, now instant) (Ending, error) {
 			return Ending{}, refuse(ReasonRequestConflict, "outcome", "the lease was released before as "+string(l.outcome))
 		}
 		return l.ending(true), nil
+	}
+	if l.begun == Started || l.phase.held() {
+		return Ending{}, refuse(ReasonRequestConflict, "token", "the request was written, or its lease was not renewed in time: only its token ends it")
 	}
 	s.conclude(l, NotSent, Reply{}, now)
 	return l.ending(true), nil

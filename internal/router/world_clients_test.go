@@ -35,6 +35,8 @@ type call struct {
 	told bool
 	// late: the lease had run out before the client released it.
 	late bool
+	// begun: the table was told that the request is written.
+	begun bool
 	// twin: another process of the same client has asked for this id without its token.
 	twin bool
 }
@@ -288,6 +290,7 @@ func (w *world) renew() {
 		c.asked = w.now
 		c.window = later(c.window, c.asked.Add(r.StartWindow))
 		c.expires = later(c.expires, w.now.Add(r.TTL))
+		c.begun = begun == Started
 	}
 }
 

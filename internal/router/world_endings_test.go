@@ -108,6 +108,29 @@ func (w *world) forgo() {
 	}
 }
 
+// forgoUnderway is a process without a token that says of a request that nothing was sent, while another
+// one has written it, or has let it run out: that ends nothing (5.3 a).
+func (w *world) forgoUnderway() {
+	w.tab.Tick(w.now)
+	c := w.drawCall("call", func(c *call) bool {
+		if c.token == nil || c.token.Term < w.term || c.over || !c.begun && w.now.Before(c.expires) || w.held(c.token.RID, c) {
+			return false
+		}
+		l := w.tab.state.find(c.token)
+		return l != nil && l.counted() && l.filed == filedByID
+	})
+	if c == nil {
+		return
+	}
+	r := c.req
+	r.Prior = nil
+	before := w.tab.Snapshot(w.now)
+	if _, err := w.tab.Forgo(r, w.now); !errors.Is(err, ErrRequestConflict) {
+		w.t.Fatalf("R5: %s may run, and was forgone: %v", r.ID, err)
+	}
+	w.unchanged("a refused forgoing", before)
+}
+
 // endSession is the end of a trajectory.
 func (w *world) endSession() {
 	id := choose(w, "session", []SessionID{"s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"})
