@@ -74,7 +74,7 @@ func (s *System) startEngine(ctx context.Context, e *engine) error {
 			return hopeless(fmt.Errorf("%s ended: %w; see %s", e.name, process.Err(), s.processes.LogPath(e.name)))
 		default:
 		}
-		return probe(ctx, url+"/model_info")
+		return probe(ctx, url+"/ping") // which needs no key
 	})
 }
 
