@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -147,5 +148,21 @@ func TestWhoeverIsNotYetLetInGivesWayAndWhoeverIsDoesNot(t *testing.T) {
 	}
 	if c := leases.door.Counts(); c.Displaced != 1 || c.Refused != 1 || c.Resting != 0 {
 		t.Errorf("%+v", c)
+	}
+}
+
+func TestHeadersOfThousandsOfLinesAreRefused(t *testing.T) {
+	leases := judgedAPI(t, reviewer{})
+	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", leases.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "GET "+poolPath+" HTTP/1.1\r\nHost: a\r\n"+strings.Repeat("A:\n", 1000)); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+	if line, err := bufio.NewReader(c).ReadString('\n'); !strings.HasPrefix(line, "HTTP/1.1 400 ") {
+		t.Errorf("%q, %v: the headers have no end, and the server waits for it", line, err)
 	}
 }

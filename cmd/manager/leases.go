@@ -127,7 +127,7 @@ func (l *leaseAPI) serve(ctx context.Context, listener net.Listener) error {
 	endpoint.Handler = l
 	watched(endpoint, l.door, l.gate)
 	served := make(chan error, 1)
-	go func() { served <- endpoint.Serve(behind(l.door, listener, l.tls)) }()
+	go func() { served <- endpoint.Serve(behind(l.door, listener, l.tls, endpoint.ErrorLog)) }()
 	select {
 	case err := <-served:
 		l.leases.Close()

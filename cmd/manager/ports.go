@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -112,7 +113,7 @@ func (p smallPort) Start(ctx context.Context) error {
 	endpoint := p.endpoint()
 	stopped := context.AfterFunc(ctx, func() { _ = endpoint.Close() })
 	defer stopped()
-	if err := endpoint.Serve(behind(p.door, listener, p.tls)); !errors.Is(err, http.ErrServerClosed) {
+	if err := endpoint.Serve(behind(p.door, listener, p.tls, endpoint.ErrorLog)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%s: %w", p.name, err)
 	}
 	return nil
@@ -129,11 +130,11 @@ func (p smallPort) endpoint() *http.Server {
 	return s
 }
 
-// behind is the listener behind a door, with TLS if there is a configuration.
-func behind(d *door.Door, l net.Listener, c *tls.Config) net.Listener {
+// behind is the listener behind a door, with TLS if there is a configuration; handshakes that fail are told to log.
+func behind(d *door.Door, l net.Listener, c *tls.Config, log *log.Logger) net.Listener {
 	l = d.Guard(l)
-	if c == nil {
-		return l
+	if c != nil {
+		l = tls.NewListener(l, c)
 	}
-	return tls.NewListener(l, c)
+	return door.Count(l, log)
 }

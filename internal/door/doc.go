@@ -14,4 +14,8 @@
 // An address is one of IPv4, or a network of 64 bits of IPv6, which is what one machine may choose from.
 // A limit for each address was considered and refused: many clients may share one, behind a gateway or
 // on a node, and there is no number that suits all of them.
+//
+// Headers are counted in lines as well: net/http bounds their bytes only, and a short line takes it some hundred
+// bytes. That each address has a part of that memory was considered and refused, as is a limit of connections
+// for each.
 package door

@@ -97,26 +97,32 @@ func (d *Door) Watch(c net.Conn, s http.ConnState) {
 	switch s {
 	case http.StateActive, http.StateHijacked: // somebody who took it over uses it
 		v.turn.leave()
-		d.move(v.guest, works)
+		d.welcome(visit{v, within[*lines](c)})
 	case http.StateIdle:
 		d.move(v.guest, rests)
+		if l := within[*lines](c); l != nil {
+			l.begin()
+		}
 	case http.StateNew, http.StateClosed: // known from its arrival, and from Close
 	}
 }
 
 // inside finds the door's connection in one that may be TLS; nil: there is none.
-func inside(c net.Conn) *conn {
+func inside(c net.Conn) *conn { return within[*conn](c) }
+
+// within finds a connection of that kind in another; the zero value: there is none.
+func within[T net.Conn](c net.Conn) (none T) {
 	for c != nil {
-		if v, ok := c.(*conn); ok {
+		if v, ok := c.(T); ok {
 			return v
 		}
 		around, ok := c.(interface{ NetConn() net.Conn })
 		if !ok {
-			return nil
+			return none
 		}
 		c = around.NetConn()
 	}
-	return nil
+	return none
 }
 
 // conn is a connection that is inside.

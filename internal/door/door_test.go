@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -30,6 +31,26 @@ type place struct {
 	held    chan struct{}
 	release func()
 	entered chan struct{}
+	// told is what the log says of handshakes.
+	told note
+}
+
+// note is a text that is written while it is read.
+type note struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (n *note) Write(b []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.Write(b)
+}
+
+func (n *note) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.String()
 }
 
 // open serves a port with room for so many. Its connections, which the door let in, go through each before anything
@@ -56,10 +77,12 @@ func openTo(t *testing.T, most int, secure *tls.Config, watched func(*Door, *htt
 	if secure != nil {
 		guarded = tls.NewListener(guarded, secure)
 	}
+	guarded = Count(guarded, log.New(&p.told, "", 0))
 	s := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" {
 			LetIn(r.Context())
 		}
+		_, _ = io.Copy(io.Discard, r.Body)
 		if r.URL.Path == "/held" {
 			p.entered <- struct{}{}
 			<-p.held

@@ -90,7 +90,7 @@ func serve(ctx context.Context) error {
 		_, _ = bufio.NewReader(os.Stdin).ReadByte()
 		_ = h.Close()
 	}()
-	if err := h.Serve(tls.NewListener(entrance.Guard(l), holder.Server())); !errors.Is(err, http.ErrServerClosed) {
+	if err := h.Serve(door.Count(tls.NewListener(entrance.Guard(l), holder.Server()), h.ErrorLog)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
