@@ -32,6 +32,12 @@ func newTelemetry(pools *router.Pools, ports doors) *telemetry {
 	return t
 }
 
+// refused has an engine probed anew that refused a connection. One that is probed no more is of a pool, or of a
+// fleet, that has gone meanwhile.
+func (t *telemetry) refused(pool router.PoolUID, incarnation router.Incarnation) {
+	_ = t.probes.Refused(prober.Key{Pool: string(pool), Incarnation: string(incarnation)})
+}
+
 // reign says whether this replica leads, and how often it has begun to. The only one there is leads
 // from its start.
 func (t *telemetry) reign() (leads bool, reigns int64) {

@@ -71,7 +71,9 @@ func serve(ctx context.Context, cluster *rest.Config, o *options) error {
 		return err
 	}
 	leases, err := newLeaseAPI(manager.GetLogger(), o, server.Config{Pools: pools, Keys: keys, Leadership: self.leadership()},
-		proxy.Config{Pools: pools, Settings: proxied(reconciler), Transport: wire.New(wire.Config{Dial: guard.reach.Dial})}, guard, reconciler.AwaitPools)
+		proxy.Config{
+			Pools: pools, Settings: proxied(reconciler), Transport: wire.New(wire.Config{Dial: guard.reach.Dial}), Refused: told.refused,
+		}, guard, reconciler.AwaitPools)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,8 @@
 //   - An engine whose /health answers 503 or times out while /server_info answers is
 //     SuspectedPaused: somebody else paused it, or it is starting or terminating. It spends no
 //     budget.
-//   - A refused connection is reported as Refused at once.
+//   - A refused connection is reported as Refused at once, also one that somebody else met: Refused
+//     raises the stamp too, so that no version is believed that was read before.
 //   - An engine is Unhealthy after the threshold of consecutive failed probes, or once it has
 //     been failing for the budget, whichever is first. Failing begins when the first failure
 //     lands: an engine may rightly take its whole time-out to answer.

@@ -91,9 +91,9 @@ type Observation struct {
 
 // Sink receives what the prober learns.
 type Sink interface {
-	// Observe is called from probe loops and from Pause and Resume, in the order of Seq for each
+	// Observe is called from probe loops and from Pause, Resume and Refused, in the order of Seq for each
 	// target and never twice at a time for one target. It must not block, and must not call the
-	// Prober. A caller of Pause or Resume must hold no lock that Observe takes: when they return,
+	// Prober. A caller of those three must hold no lock that Observe takes: when they return,
 	// no earlier observation is still on its way.
 	Observe(obs Observation)
 }

@@ -172,6 +172,10 @@ func (p *Prober) Pause(key Key) error { return p.tell(key, wePause) }
 // nothing to an engine that is not paused.
 func (p *Prober) Resume(key Key) error { return p.tell(key, weResume) }
 
+// Refused says that somebody could not connect to the engine: its version must be read again, by a probe
+// that is sent from now on, which is at once; until then it counts as Refused if it was Healthy.
+func (p *Prober) Refused(key Key) error { return p.tell(key, weWereRefused) }
+
 func (p *Prober) tell(key Key, k kind) error {
 	t := p.target(key)
 	if t == nil {

@@ -29,7 +29,7 @@ func resultOf(k kind) Result {
 		return ResultRefused
 	case probeParked:
 		return ResultParked
-	case probeFailed, budgetDue, wePause, weResume: // the latter three are no probes
+	case probeFailed, budgetDue, wePause, weResume, weWereRefused: // the latter four are no probes
 	}
 	return ResultFailed
 }

@@ -39,10 +39,16 @@ const (
 	// wePause and weResume: this operator pauses the engine, or has let it go on.
 	wePause
 	weResume
+	// weWereRefused: somebody of this operator, other than a probe, could not connect.
+	weWereRefused
 )
 
-// event is one thing that happened. All but wePause and weResume carry the stamp of the state
-// from which they started.
+// stamped reports whether the event started from a state that may have passed since: all do but those
+// that are news in themselves.
+func (k kind) stamped() bool { return k != wePause && k != weResume && k != weWereRefused }
+
+// event is one thing that happened. The stamped ones carry the stamp of the state from which they
+// started.
 type event struct {
 	kind    kind
 	stamp   uint64
@@ -91,12 +97,8 @@ func newState() state {
 // that started under another stamp, and a probe that lands in a pause, change nothing; the caller
 // recognises that by an equal state.
 func next(s state, e event, r rule, now time.Time) state {
-	switch e.kind {
-	case wePause:
-		return s.pause(now)
-	case weResume:
-		return s.resume(now)
-	case probeAnswered, probeFailed, probeRefused, probeParked, budgetDue:
+	if !e.kind.stamped() {
+		return s.told(e.kind, now)
 	}
 	if e.stamp != s.stamp || s.mode == pausedByUs {
 		return s
@@ -108,9 +110,23 @@ func next(s state, e event, r rule, now time.Time) state {
 		return s.parked(e, now)
 	case budgetDue:
 		return s.judged(r, now)
-	case probeFailed, probeRefused, wePause, weResume:
+	case probeFailed, probeRefused, wePause, weResume, weWereRefused:
 	}
 	return s.failed(e, now).judged(r, now)
+}
+
+// told is what becomes of a target by what this operator does or meets itself.
+func (s state) told(k kind, now time.Time) state {
+	switch k {
+	case wePause:
+		return s.pause(now)
+	case weResume:
+		return s.resume(now)
+	case weWereRefused:
+		return s.refused()
+	case probeAnswered, probeFailed, probeRefused, probeParked, budgetDue:
+	}
+	return s
 }
 
 // pause stops the budget and makes every probe in flight stale. The weights may change from here
@@ -139,6 +155,21 @@ func (s state) resume(now time.Time) state {
 	s.mode = running
 	if s.clock == clockHeld {
 		s.clock, s.since = clockRunning, now
+	}
+	return s
+}
+
+// refused makes the probe in flight stale, which may have read the version before the engine ended. It is
+// no failed probe, and spends nothing: the next probe, sent at once, tells how the engine is. In a pause
+// of ours nothing is in flight, and nothing confirmed.
+func (s state) refused() state {
+	if s.mode == pausedByUs {
+		return s
+	}
+	s.stamp++
+	s.confirmed, s.total = false, noTotal
+	if s.verdict == Healthy {
+		s.verdict, s.reason, s.message = Refused, ReasonConnectionRefused, refusal().message
 	}
 	return s
 }

@@ -63,6 +63,20 @@ func TestTheRuleOfHealth(t *testing.T) {
 		"a time-out after a refusal does not open the engine again": {usual, []step{
 			{0, probeAnswered, Healthy}, {5, probeRefused, Refused}, {10, probeFailed, Refused}, {15, probeFailed, Unhealthy},
 		}},
+		"a connection refused to somebody else is told at once and counts as no failed probe": {usual, []step{
+			{0, probeAnswered, Healthy}, {5, weWereRefused, Refused}, {10, weWereRefused, Refused}, {10, weWereRefused, Refused},
+			{11, probeFailed, Refused}, {15, probeFailed, Refused}, {20, probeFailed, Unhealthy}, {21, weWereRefused, Unhealthy},
+			{25, probeAnswered, Healthy},
+		}},
+		"the budget of one that fails already runs on when somebody else is refused": {rule{10, 10 * time.Second}, []step{
+			{0, probeAnswered, Healthy}, {5, probeFailed, Healthy}, {6, weWereRefused, Refused}, {14, budgetDue, Refused}, {15, budgetDue, Unhealthy},
+		}},
+		"a connection refused to somebody else in our pause is ignored": {usual, []step{
+			{0, probeAnswered, Healthy}, {1, wePause, Healthy}, {2, weWereRefused, Healthy}, {3, weResume, Healthy},
+		}},
+		"a connection refused to somebody else tells nothing of one that was never well": {usual, []step{
+			{0, weWereRefused, Unknown}, {1, probeParked, SuspectedPaused}, {2, weWereRefused, SuspectedPaused},
+		}},
 		"a suspected pause spends nothing however long it lasts": {usual, []step{
 			{0, probeAnswered, Healthy}, {5, probeFailed, Healthy}, {10, probeParked, SuspectedPaused},
 			{5000, probeParked, SuspectedPaused}, {5000, budgetDue, SuspectedPaused}, {5005, probeFailed, SuspectedPaused},
@@ -109,6 +123,7 @@ func TestAConfirmationDoesNotOutliveAnOutage(t *testing.T) {
 		"nothing happened":            {nil, true},
 		"a failure short of the rule": {[]kind{probeFailed}, true},
 		"a refused connection":        {[]kind{probeRefused}, false},
+		"one refused to another":      {[]kind{weWereRefused}, false},
 		"an outage":                   {[]kind{probeFailed, probeFailed}, false},
 		"a suspected pause":           {[]kind{probeParked}, false},
 		"a pause of ours":             {[]kind{wePause, weResume}, false},
@@ -185,7 +200,7 @@ func (h history) failing(now time.Time) (failures int, spent time.Duration) {
 			paused = true
 		case weResume:
 			paused = false
-		case budgetDue:
+		case budgetDue, weWereRefused:
 		}
 	}
 	advance(now)
@@ -213,7 +228,7 @@ func TestUnhealthyComesExactlyByTheRule(t *testing.T) {
 			case probeAnswered, probeParked:
 				met = false
 				return
-			case wePause, weResume:
+			case wePause, weResume, weWereRefused:
 				return
 			case probeFailed, probeRefused, budgetDue:
 			}
@@ -228,6 +243,7 @@ func TestUnhealthyComesExactlyByTheRule(t *testing.T) {
 					take(event{kind: anyProbe.Draw(t, "kind"), stamp: s.stamp, version: v})
 				}
 			},
+			"somebody is refused": func(*rapid.T) { take(event{kind: weWereRefused}) },
 			"pause or resume": func(t *rapid.T) {
 				if s.mode == running {
 					take(event{kind: wePause})
@@ -257,8 +273,9 @@ func TestAStaleProbeChangesNothing(t *testing.T) {
 				now = now.Add(time.Second)
 				s = next(s, event{kind: anyProbe.Draw(t, "kind"), stamp: s.stamp, version: "v"}, r, now)
 			},
-			"pause":  func(*rapid.T) { s = next(s, event{kind: wePause}, r, now) },
-			"resume": func(*rapid.T) { s = next(s, event{kind: weResume}, r, now) },
+			"refused": func(*rapid.T) { s = next(s, event{kind: weWereRefused}, r, now) },
+			"pause":   func(*rapid.T) { s = next(s, event{kind: wePause}, r, now) },
+			"resume":  func(*rapid.T) { s = next(s, event{kind: weResume}, r, now) },
 			"stale": func(t *rapid.T) {
 				if s.stamp == 0 {
 					return

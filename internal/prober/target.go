@@ -117,13 +117,13 @@ func (t *target) takeOff(ctx context.Context) (flight, bool) {
 func (t *target) happen(e event, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	stale := e.stamp != t.state.stamp && e.kind != weResume && e.kind != wePause
+	stale := e.kind.stamped() && e.stamp != t.state.stamp
 	if t.stopped || stale {
 		return
 	}
 	before := t.state
 	t.state = next(before, e, t.spec.rule(), now)
-	if t.state == before && (e.kind == weResume || e.kind == wePause || e.kind == budgetDue) {
+	if t.state == before && (!e.kind.stamped() || e.kind == budgetDue) {
 		return
 	}
 	if t.state.stamp != before.stamp {

@@ -110,18 +110,23 @@ func (t *Table) Reloaded(inc Incarnation, v Version, now time.Time) {
 }
 
 // ConnectionRefused takes the word of somebody who could not connect to an incarnation: it gets no
-// leases until the prober's next observation, and its version has to be read anew (R9). What is
-// counted there stays counted, since a refused connection proves nothing.
+// leases until the prober's next observation, and its version has to be read anew (R9): what was read by
+// a probe that is under way, or known to whoever vouched until then, is of before. What is counted there
+// stays counted, since a refused connection proves nothing. The prober is to be told too, by the caller
+// and thereafter: it may believe for longer that nothing has happened.
 func (t *Table) ConnectionRefused(inc Incarnation, now time.Time) {
 	s, at := t.enter(now)
 	defer t.leave(at)
 	s.advance(at)
 	b := s.backends[inc]
-	if b == nil || b.seen.Health != Healthy {
+	if b == nil {
 		return
 	}
-	b.seen.Health, b.seen.Reason, b.seen.Version = Refused, "ConnectionRefused", ""
-	b.outage = b.seen.Seq
+	b.seen.Version, b.stale, b.outage = "", b.seen.Seq+1, b.seen.Seq+1
+	if b.seen.Health != Healthy {
+		return
+	}
+	b.seen.Health, b.seen.Reason = Refused, "ConnectionRefused"
 	s.changed, s.unsettled, s.freed = true, true, true // those at home there may go elsewhere
 	s.refresh(b)
 	s.reviewSettling(at)

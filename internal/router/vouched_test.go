@@ -46,6 +46,19 @@ func TestWhatTheControllerVouchesForCountsUntilTheNextOutage(t *testing.T) {
 			vouch(p, "v2", 10)
 			p.Table.ConnectionRefused("a/1", p.Now())
 		}, ""},
+		"not of a controller that knows what a probe under way has seen": {func(p *routertest.Pool) {
+			see(p, 10, router.Healthy, "v1")
+			p.Table.ConnectionRefused("a/1", p.Now())
+			see(p, 11, router.Healthy, "")
+			vouch(p, "v2", 11)
+		}, ""},
+		"again once the controller knows of a later probe": {func(p *routertest.Pool) {
+			see(p, 10, router.Healthy, "v1")
+			p.Table.ConnectionRefused("a/1", p.Now())
+			see(p, 11, router.Healthy, "")
+			see(p, 12, router.Healthy, "")
+			vouch(p, "v2", 12)
+		}, "v2"},
 		"again once the controller vouches anew": {func(p *routertest.Pool) {
 			see(p, 10, router.Refused, "")
 			see(p, 11, router.Healthy, "")

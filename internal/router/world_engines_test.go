@@ -20,6 +20,8 @@ type engine struct {
 	met  *backend
 	// told is the last version that the table was told of since then.
 	told Version
+	// doubted is the latest observation that may have read the version before a refused connection.
+	doubted uint64
 	// fleet says whether it was in the fleet that was applied last.
 	fleet membership
 }
@@ -235,11 +237,15 @@ func (w *world) probe() {
 
 func (w *world) observe(e *engine, o Observation) {
 	if e.met != nil && o.Seq > e.seen.Seq {
-		if o.Capacity == 0 {
-			o.Capacity = e.seen.Capacity
-		}
+		last := e.seen
 		e.seen = o
-		e.told = cmp.Or(o.Version, e.told)
+		if o.Capacity == 0 {
+			e.seen.Capacity = last.Capacity
+		}
+		if o.Seq <= e.doubted {
+			e.seen.Version = last.Version
+		}
+		e.told = cmp.Or(e.seen.Version, e.told)
 	}
 	w.tab.Observe(o, w.now)
 }
@@ -247,8 +253,11 @@ func (w *world) observe(e *engine, o Observation) {
 // refuseConnection tells the table that somebody could not connect.
 func (w *world) refuseConnection() {
 	e := w.engines[choose(w, "engine", w.incarnations())]
-	if e.met != nil && e.seen.Health == Healthy {
-		e.seen.Health, e.seen.Version = Refused, ""
+	if e.met != nil {
+		e.seen.Version, e.doubted = "", e.seen.Seq+1 // by a probe that was under way
+		if e.seen.Health == Healthy {
+			e.seen.Health = Refused
+		}
 	}
 	w.tab.ConnectionRefused(e.inc, w.now)
 }

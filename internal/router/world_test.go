@@ -78,7 +78,7 @@ func (w *world) begin(past Takeover) {
 	w.mail, w.authority, w.vouched = nil, time.Time{}, map[Incarnation]struct{}{}
 	w.placed = map[SessionID]int64{}
 	for _, e := range w.engines {
-		e.seen, e.met, e.told = Observation{}, nil, ""
+		e.seen, e.met, e.told, e.doubted = Observation{}, nil, "", 0
 	}
 	w.followed()
 	if rapid.Bool().Draw(w.t, "lead before the first fleet") {
@@ -113,7 +113,7 @@ func (w *world) meet() {
 		b := w.tab.state.backends[inc]
 		switch {
 		case b != e.met:
-			e.met, e.seen, e.told = b, Observation{}, ""
+			e.met, e.seen, e.told, e.doubted = b, Observation{}, "", 0
 		case e.fleet == outOfFleet && w.member(inc) != nil:
 			e.seen = Observation{Seq: e.seen.Seq, Capacity: e.seen.Capacity}
 		}

@@ -76,8 +76,17 @@ func versionFaults() []fault {
 			"\tif o.Seq <= b.stale {\n\t\tseen.Version = last.Version\n\t}\n",
 			""},
 		{"R9 a refused connection leaves the version confirmed", "bystander.go",
-			"b.seen.Reason, b.seen.Version = Refused, \"ConnectionRefused\", \"\"",
-			"b.seen.Reason = Refused, \"ConnectionRefused\""},
+			"\tb.seen.Version, b.stale, b.outage = \"\", b.seen.Seq+1",
+			"\tb.stale, b.outage = b.seen.Seq+1"},
+		{"R9 a probe of before a refused connection is believed", "bystander.go",
+			"\tb.seen.Version, b.stale, b.outage = \"\", b.seen.Seq+1, b.seen.Seq+1\n",
+			"\tb.seen.Version, b.outage = \"\", b.seen.Seq+1\n"},
+		{"R9 who vouches outlives a refused connection", "bystander.go",
+			"\tb.seen.Version, b.stale, b.outage = \"\", b.seen.Seq+1, b.seen.Seq+1\n",
+			"\tb.seen.Version, b.stale = \"\", b.seen.Seq+1\n"},
+		{"R9 a second refused connection raises no doubt", "bystander.go",
+			"\tif b == nil {\n\t\treturn\n\t}\n\tb.seen.Version, b.stale",
+			"\tif b == nil || b.seen.Health != Healthy {\n\t\treturn\n\t}\n\tb.seen.Version, b.stale"},
 	}
 }
 

@@ -56,6 +56,10 @@ type Config struct {
 	Random io.Reader
 	// Authorizer guards every call; nil: nobody is asked, for a server on loopback.
 	Authorizer Authorizer
+	// Refused is told of each connection that an engine refused, by which nothing was written, after the pool's
+	// table has been; nil: nobody is. Whoever probes that engine has to read its version anew (R9). It must
+	// not block.
+	Refused func(pool router.PoolUID, incarnation router.Incarnation)
 	// Observer is told of every step of a lease; nil: nobody is.
 	Observer Observer
 	// Settings are a pool's own, asked for once per request and more; nil: the zero Settings for all.

@@ -166,7 +166,7 @@ func target(c *call) string {
 func (x *exchange) broke(err error) progress {
 	o := failureOutcome(x.ctx, err)
 	if nobodyListens(err) && o == router.NotSent {
-		x.c.table.ConnectionRefused(x.lease.grant.Claim.Incarnation, x.h.cfg.Clock())
+		x.refused(&x.lease.grant.Claim)
 	}
 	end := x.conclude(o, router.Reply{})
 	if o == router.NotSent {
@@ -174,6 +174,14 @@ func (x *exchange) broke(err error) progress {
 	}
 	x.tellBroken(end)
 	return over
+}
+
+// refused tells those who send others to the engine that it refused a connection.
+func (x *exchange) refused(by *router.Claim) {
+	x.c.table.ConnectionRefused(by.Incarnation, x.h.cfg.Clock())
+	if x.h.cfg.Refused != nil {
+		x.h.cfg.Refused(by.Pool, by.Incarnation)
+	}
 }
 
 // tellBroken answers a client whose request may have been executed.

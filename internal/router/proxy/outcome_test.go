@@ -184,6 +184,26 @@ func TestARefusedConnectionIsTriedOnceElsewhere(t *testing.T) {
 	}
 }
 
+func TestWhoeverProbesTheEngineIsToldOfARefusedConnection(t *testing.T) {
+	engine := script(t, replies(plain(plainJSON), stayOpen))
+	told := make(chan string, 100)
+	var g *rig
+	g = newRig(t, proxy.Config{Refused: func(pool router.PoolUID, incarnation router.Incarnation) {
+		told <- fmt.Sprint(pool, " ", incarnation, " ", g.backend("b0").Health)
+	}}, closedPort(t), engine.url)
+	for i := range 4 {
+		if status, text := g.post("/generate", ask1, "X-Session-ID", fmt.Sprint("s", i)); status != 200 {
+			t.Fatalf("got %d %s", status, text)
+		}
+	}
+	if n := len(told); n != 1 {
+		t.Fatalf("told %d times, want once: the table sends nobody else there", n)
+	}
+	if got := <-told; got != "uid b0/1 Refused" {
+		t.Errorf("told of %q, which the table is to know by then", got)
+	}
+}
+
 func TestNobodyListeningIsAnsweredInOneWord(t *testing.T) {
 	g := newRig(t, proxy.Config{}, closedPort(t), closedPort(t), closedPort(t))
 	status, text, head := g.send(t.Context(), "/generate", ask1)
