@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/berthmaster/berthmaster/api/v1alpha1"
 	"github.com/berthmaster/berthmaster/client"
 	"github.com/berthmaster/berthmaster/test/local"
 	"github.com/berthmaster/berthmaster/test/story"
@@ -162,4 +163,56 @@ var _ = Describe("callers of two replicas that guard their ports", Ordered, func
 			"OVERT": token(ctx, "worker", apiServer), "TRAINER": token(ctx, "trainer", apiServer), "ENGINES": strings.Join(system.EngineURLs(), " "), "EXECUTIONS": system.ExecutionLogs(),
 		}, "tests/system/test_system_sessions.py", "tests/system/test_system_secure.py", "tests/system/test_system_weights.py")
 	}, SpecTimeout(pythonPatience))
+
+	It("are cut in the middle of a stream once their sender is somebody else's, by whichever replica", func(ctx SpecContext) {
+		apply := func(spec string) {
+			GinkgoHelper()
+			_, err := system.Kubectl().Apply(ctx, `{"apiVersion":"inference.berthmaster.io/v1alpha1","kind":"InferencePool","metadata":{"name":"policy","namespace":"default"},
+				"spec":`+spec+`}`, "--server-side", "--field-manager=rights")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(system.Until(ctx, "the status to be of the spec", func(p *v1alpha1.InferencePool) error {
+				if p.Status.ObservedGeneration < p.Generation {
+					return errNotYet
+				}
+				return nil
+			})).To(Succeed())
+		}
+		const leases = `"leases":{"ttlSeconds":6,"startSeconds":3}`
+		apply(`{` + leases + `}`)
+		transport := &http.Transport{TLSClientConfig: trust.Clone()}
+		defer transport.CloseIdleConnections()
+		var streams []io.ReadCloser
+		for _, replica := range system.Replicas() {
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+replica.Leases+"/v1alpha1/namespaces/default/inferencepools/policy/senders/train/proxy/generate",
+				strings.NewReader(`{"text":"hello","stream":true,"sampling_params":{"max_new_tokens":400000,"ignore_eos":true}}`))
+			Expect(err).NotTo(HaveOccurred())
+			r.Header.Set("Authorization", "Bearer "+token(ctx, "worker", audience))
+			reply, err := (&http.Client{Transport: transport}).Do(r)
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(reply.Body.Close)
+			Expect(reply.StatusCode).To(Equal(http.StatusOK))
+			_, err = io.ReadFull(reply.Body, make([]byte, 16))
+			Expect(err).NotTo(HaveOccurred())
+			streams = append(streams, reply.Body)
+		}
+		apply(`{` + leases + `,"senders":[{"name":"train","subjects":[{"kind":"ServiceAccount","name":"evaluator"}]}]}`)
+		for _, stream := range streams {
+			_, err := io.Copy(io.Discard, stream)
+			Expect(err).To(HaveOccurred(), "whoever reads it must see that it is cut")
+			Expect(ctx.Err()).NotTo(HaveOccurred())
+		}
+		for _, engine := range system.EngineURLs() {
+			Eventually(func(g Gomega) {
+				reply, err := http.Get(engine + "/sim/state")
+				g.Expect(err).NotTo(HaveOccurred())
+				defer reply.Body.Close()
+				text, err := io.ReadAll(reply.Body)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(string(text)).To(ContainSubstring(`"sequences":[]`), "what was cut runs on")
+			}).WithTimeout(time.Minute).Should(Succeed())
+		}
+		pool, err := system.Pool(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(pool.Status.Failure).To(BeNil())
+	}, SpecTimeout(2*time.Minute))
 })
