@@ -155,7 +155,7 @@ func TestCallsGoToTheProxyByTheirPathOnly(t *testing.T) {
 		poolPath + "/senders/train/proxy/generate": "proxy", poolPath + "/leases": "", poolPath: "",
 	} {
 		reached = ""
-		leases.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		leases.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+path, nil))
 		if reached != want {
 			t.Errorf("%s reached %q, want %q", path, reached, want)
 		}

@@ -44,7 +44,7 @@ func TestNobodyKeepsAPlaceOfAnyPortByABodyThatNobodyReads(t *testing.T) {
 	} {
 		answer := &noted{ResponseRecorder: httptest.NewRecorder()}
 		before := time.Now()
-		c.port.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), c.method, c.path, strings.NewReader("x")))
+		c.port.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), c.method, "http://localhost"+c.path, strings.NewReader("x")))
 		after := time.Now()
 		if answer.Code != c.status || answer.read.Before(before) || answer.read.After(after.Add(server.UnreadTime)) {
 			t.Errorf("%s: %d, and the rest of the body has until %v; want %d, and at most %v", name, answer.Code, answer.read, c.status, server.UnreadTime)
