@@ -14,7 +14,8 @@
 //
 // Answers are kept in two caches that are bounded in number and bytes, refusals too, so that a caller who asks a thousand times a
 // second costs the API server one question a minute, and one without rights costs it little. Whoever
-// loses a right is refused within Limits.Allowed of it, and a token is never good beyond its own expiry.
+// loses a right is refused within Limits.Allowed of it, and a token is never good beyond its own expiry;
+// a call that lasts, as a generation in the proxy does, goes by the rights of whom its token belonged to (Gate.Admit).
 // While the API server cannot be asked, what it last allowed stays allowed for Limits.Grace, since
 // generations that run would be lost otherwise; what it has not allowed is not.
 // Nothing is invalidated in between: a restart forgets everything.

@@ -23,6 +23,9 @@
 //     told whether a repetition is safe (X-Should-Retry, which official clients obey).
 //   - While the pool is held, fenced, full, paused or between versions a request waits. It is
 //     answered NoBackend at once only where somebody has to repair something first.
+//   - A generation ends once its caller has lost its rights to the sender, and not with the caller's token.
+//   - Of what an engine tells of itself no key is passed on, and nothing that changes engines is a GET that a page
+//     in somebody's browser could make.
 //   - Replies are passed on as they come. What is read of them in passing is bounded.
 //   - Nobody's silence ends an exchange within an hour.
 package proxy

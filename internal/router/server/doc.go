@@ -22,5 +22,5 @@
 // # Where it listens
 //
 // On loopback, unless the Config has an Authorizer; the bind address is checked before the
-// first connection.
+// first connection. Without one it answers only calls that are addressed to this machine, by Server.Addressed.
 package server
