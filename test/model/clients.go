@@ -1,5 +1,7 @@
 package model
 
+import "cmp"
+
 // client makes one turn, under up to attempts request ids.
 type client struct {
 	standing standing
@@ -92,15 +94,17 @@ func (x exploration) callSteps(s leases, c, m int, add adder) {
 	}
 	next := s
 	r := x.locate(&next, c, m)
+	opened := opened(s, next, m)
+	tell := func(broken, format string, of []any, to leases) { add(cmp.Or(broken, opened), format, of, to) }
 	switch me.standing {
 	case clientHolds, clientWaits:
-		x.renew(next, c, m, add)
+		x.renew(next, c, m, tell)
 	case clientUnsure:
-		x.ambiguous(next, c, m, add)
+		x.ambiguous(next, c, m, tell)
 	case clientDone:
 		r.phase = phaseEnded
 		next.clients[c].standing = clientStopped
-		add("", "client %d releases to manager %d", []any{c, m}, next)
+		tell("", "client %d releases to manager %d", []any{c, m}, next)
 	case clientAsks, clientStopped:
 	}
 }
@@ -131,14 +135,30 @@ func anew(c client) client {
 	return client{attempt: c.attempt + 1}
 }
 
-// locate finds the record that a token speaks of, or adopts it.
+// locate finds the record that a token speaks of, or adopts it: as dead, where nothing that an earlier
+// term granted runs or may begin any more.
 func (x exploration) locate(s *leases, c, m int) *record {
-	me := s.clients[c]
-	r := &s.managers[m].records[c][me.attempt]
-	if r.phase == phaseNone {
-		*r = record{phaseActive, me.grant}
+	me, man := s.clients[c], &s.managers[m]
+	r := &man.records[c][me.attempt]
+	if r.phase != phaseNone {
+		return r
+	}
+	*r = record{phaseActive, me.grant}
+	if g := s.grants[me.grant]; g.term < man.term && !man.unknown[g.backend] && x.fault != OpensProven {
+		r.phase = phaseDead
 	}
 	return r
+}
+
+// opened finds that a token has a manager count something on a backend that it took for empty: a fence or
+// a drain that was called complete would not be any more.
+func opened(before, after leases, m int) string {
+	for b := range uint8(backends) {
+		if man := before.managers[m]; !man.unknown[b] && !before.counts(man, b) && after.counts(after.managers[m], b) {
+			return "a token opens what was called complete"
+		}
+	}
+	return ""
 }
 
 // renew opens the start window anew where the manager may grant.

@@ -51,6 +51,8 @@ const (
 	ForgetsLost
 	// KeepsLateTerm leads under a term although authority had ended before its write was answered.
 	KeepsLateTerm
+	// OpensProven adopts a lease of an earlier term where all of those was seen to be gone.
+	OpensProven
 	// RepeatsUnsure has a client that is unsure make its turn anew before it is told Dead.
 	RepeatsUnsure
 )

@@ -96,6 +96,7 @@ func TestLeasesNeedEachOfTheirRules(t *testing.T) {
 		"dead is what the engine's load shows":                model.BelievesAborts,
 		"a lost lease stays counted":                          model.ForgetsLost,
 		"a term that came too late is given up":               model.KeepsLateTerm,
+		"a token opens nothing that was called complete":      model.OpensProven,
 		"a client that is unsure waits to be told Dead":       model.RepeatsUnsure,
 	} {
 		t.Run(name, func(t *testing.T) {
