@@ -48,6 +48,12 @@ func TestAskOfTakesEveryFieldOfTheSpec(t *testing.T) {
 	}
 }
 
+// wanting is a verdict on an engine that was out of reach so many seconds after noon.
+func wanting(verdict prober.Observation, after int32) prober.Observation {
+	verdict.Wanting = noon.Add(seconds(after))
+	return verdict
+}
+
 func TestAReportIsBelievedOnlyIfNothingHasHappenedSince(t *testing.T) {
 	read := rollout.Report{Version: "v2", Freshness: rollout.Fresh, At: noon}
 	healthy := func(version string, confirmed bool, after int32) prober.Observation {
@@ -70,6 +76,16 @@ func TestAReportIsBelievedOnlyIfNothingHasHappenedSince(t *testing.T) {
 		},
 		"none of an engine that is not well": {
 			engineFacts{}, engineMemory{record: rollout.Record{Report: read}}, prober.Observation{Verdict: prober.Refused}, rollout.Report{},
+		},
+		"none of before it was out of reach, however shortly": {
+			engineFacts{}, engineMemory{record: rollout.Record{Report: read}}, wanting(healthy("v2", false, 2), 1), rollout.Report{},
+		},
+		"our own of after it was out of reach": {
+			engineFacts{}, engineMemory{record: rollout.Record{Report: read}}, wanting(healthy("v2", false, 2), -1), read,
+		},
+		"the prober's of after it was out of reach": {
+			engineFacts{}, engineMemory{record: rollout.Record{Report: read}}, wanting(healthy("v1", true, 2), 1),
+			rollout.Report{Version: "v1", Freshness: rollout.Fresh, At: noon.Add(seconds(2))},
 		},
 		"our own of an engine that we have paused": {
 			engineFacts{paused: aborting}, engineMemory{record: rollout.Record{Report: read}}, prober.Observation{Verdict: prober.Refused}, read,

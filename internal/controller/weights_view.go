@@ -78,13 +78,19 @@ func reportOf(f engineFacts, memory engineMemory, verdict *prober.Observation) r
 	if f.paused.asked() || f.updating != "" {
 		return own
 	}
-	if verdict.Verdict != prober.Healthy {
+	if verdict.Verdict != prober.Healthy || !verdict.VersionConfirmed && doubted(own, verdict) {
 		return rollout.Report{} // to be read again (R9)
 	}
 	if verdict.VersionConfirmed && verdict.At.After(memory.changedAt) && verdict.At.After(own.At) {
 		return rollout.Report{Version: rollout.Version(verdict.WeightVersion), Freshness: rollout.Fresh, At: verdict.At}
 	}
 	return own
+}
+
+// doubted reports whether an engine was out of reach since it was read, be it for a moment that no reconcile
+// has seen.
+func doubted(read rollout.Report, verdict *prober.Observation) bool {
+	return read.Freshness == rollout.Fresh && verdict.Wanting.After(read.At)
 }
 
 func pauseSeen(f engineFacts, memory engineMemory, verdict prober.Verdict) rollout.Pause {

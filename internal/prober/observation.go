@@ -87,6 +87,9 @@ type Observation struct {
 	VersionConfirmed bool
 	// At is when it was learnt, by this process's clock.
 	At time.Time
+	// Wanting is when the engine was last found to be anything but healthy, or was met refusing a connection,
+	// by the same clock; the zero time: never. What was known of its weights before is doubtful.
+	Wanting time.Time
 }
 
 // Sink receives what the prober learns.

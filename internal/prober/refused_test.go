@@ -24,12 +24,13 @@ func TestAVersionOfBeforeAConnectionRefusedToSomebodyElseIsNotRepeated(t *testin
 		if err := w.Refused(a); err != nil {
 			t.Fatal(err)
 		}
-		if got := w.Latest("p")["a"]; got.Verdict != Refused || got.Reason != ReasonConnectionRefused || got.VersionConfirmed {
+		refused := time.Now()
+		if got := w.Latest("p")["a"]; !got.Wanting.Equal(refused) || got.Verdict != Refused || got.Reason != ReasonConnectionRefused || got.VersionConfirmed {
 			t.Errorf("right after it: %+v", got)
 		}
 		for range 10 {
 			pass(5 * time.Second)
-			if got := w.Latest("p")["a"]; got.Verdict != Healthy || got.VersionConfirmed {
+			if got := w.Latest("p")["a"]; got.Verdict != Healthy || got.VersionConfirmed || !got.Wanting.Equal(refused) {
 				t.Fatalf("confirmed on a version that nobody has read since: %+v", got)
 			}
 		}

@@ -73,6 +73,8 @@ type state struct {
 	reason   Reason
 	message  string
 	failures int // consecutive failed or refused probes
+	// wanting is when it was last found to be anything but healthy.
+	wanting time.Time
 
 	// spent is the time of failing that has been counted; since is where the part that has not
 	// begins, meaningful while the clock runs.
@@ -123,7 +125,7 @@ func (s state) told(k kind, now time.Time) state {
 	case weResume:
 		return s.resume(now)
 	case weWereRefused:
-		return s.refused()
+		return s.refused(now)
 	case probeAnswered, probeFailed, probeRefused, probeParked, budgetDue:
 	}
 	return s
@@ -162,12 +164,12 @@ func (s state) resume(now time.Time) state {
 // refused makes the probe in flight stale, which may have read the version before the engine ended. It is
 // no failed probe, and spends nothing: the next probe, sent at once, tells how the engine is. In a pause
 // of ours nothing is in flight, and nothing confirmed.
-func (s state) refused() state {
+func (s state) refused(now time.Time) state {
 	if s.mode == pausedByUs {
 		return s
 	}
 	s.stamp++
-	s.confirmed, s.total = false, noTotal
+	s.confirmed, s.total, s.wanting = false, noTotal, now
 	if s.verdict == Healthy {
 		s.verdict, s.reason, s.message = Refused, ReasonConnectionRefused, refusal().message
 	}
@@ -196,7 +198,7 @@ func (s state) answered(e event) state {
 func (s state) parked(e event, now time.Time) state {
 	s.verdict, s.reason, s.message = SuspectedPaused, ReasonSuspectedPaused, e.message
 	s.total = noTotal
-	s.confirmed = false
+	s.confirmed, s.wanting = false, now
 	return s.stopClock(now)
 }
 
@@ -209,7 +211,9 @@ func (s state) failed(e event, now time.Time) state {
 	s.message, s.total = e.message, noTotal
 	switch {
 	case s.verdict == Unhealthy:
+		s.wanting = now
 	case e.kind == probeRefused:
+		s.wanting = now
 		s.verdict, s.reason, s.confirmed = Refused, ReasonConnectionRefused, false
 	default:
 		s.reason = ReasonProbeFailed
@@ -231,7 +235,7 @@ func (s state) judged(r rule, now time.Time) state {
 	default:
 		return s
 	}
-	s.verdict, s.confirmed = Unhealthy, false
+	s.verdict, s.confirmed, s.wanting = Unhealthy, false, now
 	return s
 }
 

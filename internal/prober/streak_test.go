@@ -255,6 +255,9 @@ func TestUnhealthyComesExactlyByTheRule(t *testing.T) {
 				if got := s.verdict == Unhealthy; got != met {
 					t.Fatalf("unhealthy is %v, the rule says %v: %+v", got, met, s)
 				}
+				if s.verdict != Healthy && s.verdict != Unknown && s.wanting.IsZero() {
+					t.Fatalf("found wanting, and nobody knows when: %+v", s)
+				}
 				if s.confirmed && (s.verdict != Healthy || s.mode != running) {
 					t.Fatalf("a version is confirmed on an engine that may have changed it: %+v", s)
 				}

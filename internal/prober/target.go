@@ -197,7 +197,7 @@ func (t *target) latest() Observation {
 
 func (t *target) observationLocked() Observation {
 	return Observation{
-		Key: t.key, Seq: t.seq, At: t.at,
+		Key: t.key, Seq: t.seq, At: t.at, Wanting: t.state.wanting,
 		Verdict: t.state.verdict, Reason: t.state.reason, Message: t.state.message,
 		Capacity: t.state.capacity, EngineTotal: t.state.total,
 		WeightVersion: t.state.version, VersionConfirmed: t.state.confirmed,
