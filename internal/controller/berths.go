@@ -90,8 +90,10 @@ func (b *berth) usable() bool {
 	return b.place == placeMember && b.incarnation != "" && b.process == processLives && b.unusable != v1alpha1.ReasonBackendConflict
 }
 
-// leaves reports whether the berth's pod is being deleted.
-func (b *berth) leaves() bool { return b.sighting.drain.reason == v1alpha1.ReasonPodDeleted }
+// pausable reports whether the berth's engine is one that spec.engineMode speaks of: a member's, until its pod is deleted.
+func (b *berth) pausable() bool {
+	return b.usable() && b.sighting.drain.reason != v1alpha1.ReasonPodDeleted
+}
 
 // planStrays adds the strays of which nothing better is known: not that they have ended, nor that
 // they are members.

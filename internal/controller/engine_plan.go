@@ -186,7 +186,7 @@ func sightOf(w *world, b *berth) engineSight {
 		sight.recorded = pausedIn(entry)
 	}
 	// What waits in an engine that is paused could never end there, and its pod would only be killed.
-	if b.usable() && !b.leaves() {
+	if b.pausable() {
 		sight.wanted = pauseOf(w.pool.Spec.EngineMode)
 	}
 	return sight

@@ -63,8 +63,14 @@ func countPauses(p *plan) pauseCount {
 	var c pauseCount
 	for i := range p.berths {
 		b := &p.berths[i]
-		if b.usable() && !b.leaves() {
+		if b.pausable() {
 			c.members++
+			if b.engine.state == v1alpha1.BackendPaused {
+				c.paused++
+			}
+		}
+		if b.engine.state == v1alpha1.BackendContinuing {
+			c.continuing++
 		}
 		switch {
 		case b.engine.fault != "":
@@ -73,12 +79,6 @@ func countPauses(p *plan) pauseCount {
 			c.others = append(c.others, b.name)
 		case b.engine.state == v1alpha1.BackendPausing || b.engine.delay == delayUnserving:
 			c.unasked = append(c.unasked, b.name)
-		}
-		switch {
-		case b.engine.state == v1alpha1.BackendPaused && b.usable() && !b.leaves():
-			c.paused++
-		case b.engine.state == v1alpha1.BackendContinuing:
-			c.continuing++
 		}
 	}
 	return c

@@ -61,8 +61,11 @@ const (
 // connection is closed would hear of a reset, and not the reason.
 func (c *call) linger() {
 	c.readBefore(lingerTime)
-	_, _ = io.CopyN(io.Discard, c.r.Body, lingerBytes)
-	_ = c.out.SetReadDeadline(time.Time{})
+	// With a body that is not at its end the deadline stands: the server reads on by itself, and for how long it
+	// would wait for a client that has stopped sending, nobody says.
+	if _, err := io.CopyN(io.Discard, c.r.Body, lingerBytes); errors.Is(err, io.EOF) {
+		_ = c.out.SetReadDeadline(time.Time{})
+	}
 }
 
 // copyBody reads the body as fast as it comes, for as long as it comes. Afterwards nothing limits
