@@ -8,10 +8,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 )
@@ -91,9 +93,16 @@ func spanOf(s *trace.Span) Span {
 		Name: s.GetName(), Attributes: map[string]string{},
 	}
 	for _, a := range s.GetAttributes() {
-		out.Attributes[a.GetKey()] = a.GetValue().GetStringValue()
+		out.Attributes[a.GetKey()] = textOf(a.GetValue())
 	}
 	return out
+}
+
+func textOf(v *common.AnyValue) string {
+	if number, ok := v.GetValue().(*common.AnyValue_IntValue); ok {
+		return strconv.FormatInt(number.IntValue, 10)
+	}
+	return v.GetStringValue()
 }
 
 // ByTrace groups what was received.

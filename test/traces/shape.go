@@ -26,17 +26,20 @@ func Named(spans []Span, name string) (out []Span) {
 }
 
 // Lease says why the spans of a trace are not those of one lease that a client held, from its acquire
-// to its release; nil: they are.
+// to its release; nil: they are. A release whose answer was lost with its leader is made again under another term.
 func Lease(spans []Span) error {
-	requests, count := map[string]struct{}{}, map[string]int{}
+	requests, terms, count := map[string]struct{}{}, map[string]struct{}{}, map[string]int{}
 	for _, s := range spans {
 		count[s.Name]++
+		if s.Name == "release" {
+			terms[s.Attributes["berthmaster.term"]] = struct{}{}
+		}
 		if id := s.Attributes["berthmaster.request"]; id != "" {
 			requests[id] = struct{}{}
 		}
 	}
-	if len(requests) != 1 || count["release"] != 1 {
-		return fmt.Errorf("spans %v of %d requests", count, len(requests))
+	if len(requests) != 1 || len(terms) == 0 || count["release"] != len(terms) {
+		return fmt.Errorf("spans %v of %d requests, released under %d terms", count, len(requests), len(terms))
 	}
 	return below(spans)
 }

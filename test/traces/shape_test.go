@@ -3,19 +3,25 @@ package traces
 import "testing"
 
 func acquired(more ...Span) []Span {
-	of := map[string]string{"berthmaster.request": "r1"}
-	return append([]Span{{ID: "a", Name: "acquire", Attributes: of}, {ID: "r", Parent: "a", Name: "release", Attributes: of}}, more...)
+	return append([]Span{{ID: "a", Name: "acquire", Attributes: map[string]string{"berthmaster.request": "r1"}}, released("1")}, more...)
+}
+
+func released(term string) Span {
+	return Span{ID: "r" + term, Parent: "a", Name: "release", Attributes: map[string]string{"berthmaster.request": "r1", "berthmaster.term": term}}
 }
 
 func TestTheShapeOfALeaseIsRecognisedAndNothingElse(t *testing.T) {
 	if err := Lease(acquired(Span{ID: "w", Parent: "a", Name: "wait"}, Span{ID: "n", Parent: "a", Name: "renew"})); err != nil {
 		t.Errorf("a lease is none: %v", err)
 	}
+	if err := Lease(acquired(released("2"))); err != nil {
+		t.Errorf("a lease whose first release was not answered is none: %v", err)
+	}
 	for name, spans := range map[string][]Span{
 		"nothing":                    nil,
 		"no release":                 acquired()[:1],
 		"no acquire":                 acquired()[1:],
-		"two releases":               acquired(acquired()[1]),
+		"two releases of one term":   acquired(released("1")),
 		"another request's":          acquired(Span{ID: "x", Parent: "a", Name: "renew", Attributes: map[string]string{"berthmaster.request": "r2"}}),
 		"two roots":                  acquired(Span{ID: "b", Name: "acquire"}),
 		"a renewal below a stranger": acquired(Span{ID: "n", Parent: "z", Name: "renew"}),
