@@ -56,7 +56,7 @@ func (t *Table) Observe(o Observation, now time.Time) {
 }
 
 // Gone takes note that engine processes are known to have ended: the kubelet reported it, or a
-// person vouches for it. Unknown incarnations are ignored; saying it again changes nothing.
+// person vouches for it. Those that the table never met are remembered as well; saying it again changes nothing.
 func (t *Table) Gone(incarnations []Incarnation, now time.Time) {
 	s, at := t.enter(now)
 	defer t.leave(at)
