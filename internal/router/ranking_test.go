@@ -66,3 +66,15 @@ func change(t *rapid.T, s *state, b *backend) {
 func drawCapacity(t *rapid.T) int64 {
 	return []int64{2, 4, 8}[rapid.IntRange(0, 2).Draw(t, "capacity")]
 }
+
+func TestTiesBetweenCapacitiesGoToWhoeverWasChosenLongestAgo(t *testing.T) {
+	// With one execution more each is half full.
+	small, large := load{capacity: 4, outstanding: 1, lastChosen: 2}, load{capacity: 8, outstanding: 3, lastChosen: 1}
+	if !less(&large, &small, 1) || less(&small, &large, 1) {
+		t.Error("the one that was chosen last is chosen again")
+	}
+	small.lastChosen, large.lastChosen = 1, 2
+	if !less(&small, &large, 1) || less(&large, &small, 1) {
+		t.Error("the larger one is chosen, whenever it was chosen before")
+	}
+}
