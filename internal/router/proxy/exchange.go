@@ -58,26 +58,29 @@ func (h *Handler) acquire(c *call, r router.Request) (promised, error) {
 	return g, err
 }
 
-// giveUpReading answers a request whose body may not have been read to its end.
+// giveUpReading answers a request whose body may not have been read to its end. It does so even if the request's
+// context has ended: a server takes it for hanging up as well that a client is silent until a deadline.
 func (h *Handler) giveUpReading(c *call, err error) {
-	if !errors.Is(err, errClientGone) {
-		c.linger()
+	switch {
+	case errors.Is(err, errClientGone):
+		h.giveUp(c, err)
+		return
+	case errors.Is(err, errStopped):
+		err = stopped(h.cfg.Limits.Upload)
+	default:
+		c.linger(min(lingerTime, h.cfg.Limits.Upload))
 	}
-	h.giveUp(c, err)
+	h.refuse(c, err)
 }
 
-// giveUp answers a request of which nothing was sent. A client that has gone, or that breaks off in
-// its body, gets no answer.
+// giveUp answers a request of which nothing was sent. A client that has gone, or that breaks off in its body, gets
+// a cut connection: to return without an answer would be an empty one with status 200.
 func (h *Handler) giveUp(c *call, err error) {
-	switch {
-	case c.r.Context().Err() != nil:
-		h.measure(c, labelGone)
-	case errors.Is(err, errClientGone):
+	if c.r.Context().Err() != nil || errors.Is(err, errClientGone) {
 		h.measure(c, labelGone)
 		panic(http.ErrAbortHandler)
-	default:
-		h.refuse(c, err)
 	}
+	h.refuse(c, err)
 }
 
 // progress is whether an attempt has settled the request.

@@ -20,6 +20,8 @@ const (
 	reasonTooLarge        router.Reason = "TooLarge"
 	reasonUnsupported     router.Reason = "UnsupportedMediaType"
 	reasonSpool           router.Reason = "SpoolUnavailable"
+	// reasonTimeout: the request stopped coming before it was whole.
+	reasonTimeout router.Reason = "RequestTimeout"
 	// reasonUnreachable: no engine took the request, and none has it.
 	reasonUnreachable router.Reason = "EngineUnreachable"
 	// reasonBroken: the exchange broke off, and the engine may have generated.
@@ -47,6 +49,7 @@ func statuses() map[router.Reason]int {
 		router.ReasonStaleGeneration:  http.StatusConflict,
 		router.ReasonStaleEpoch:       http.StatusConflict,
 		router.ReasonPoolFailed:       http.StatusConflict,
+		reasonTimeout:                 http.StatusRequestTimeout,
 		reasonTooLarge:                http.StatusRequestEntityTooLarge,
 		reasonUnsupported:             http.StatusUnsupportedMediaType,
 		router.ReasonSenderFenced:     http.StatusLocked,
@@ -120,7 +123,7 @@ func mayRepeat(r *router.Refusal) bool {
 	switch r.Reason {
 	case reasonBroken:
 		return r.Fate == router.FateDead
-	case router.ReasonStaleEpoch, reasonUnreachable, reasonSpool:
+	case router.ReasonStaleEpoch, reasonUnreachable, reasonSpool, reasonTimeout:
 		return true
 	default:
 		return r.RetryAfter > 0

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -59,8 +60,8 @@ const (
 
 // linger reads on for a while in a body that is refused: a client that is still sending when its
 // connection is closed would hear of a reset, and not the reason.
-func (c *call) linger() {
-	c.readBefore(lingerTime)
+func (c *call) linger(silence time.Duration) {
+	c.readBefore(silence)
 	// With a body that is not at its end the deadline stands: the server reads on by itself, and for how long it
 	// would wait for a client that has stopped sending, nobody says.
 	if _, err := io.CopyN(io.Discard, c.r.Body, lingerBytes); errors.Is(err, io.EOF) {
@@ -85,10 +86,21 @@ func (h *Handler) copyBody(c *call, to io.Writer) error {
 			_ = c.out.SetReadDeadline(time.Time{}) // not every server has deadlines
 			return nil
 		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return errStopped
+		}
 		if err != nil {
 			return errors.Join(errClientGone, err)
 		}
 	}
+}
+
+// errStopped: the client was silent in the middle of its body for longer than Limits.Upload.
+var errStopped = errors.New("the body stopped coming")
+
+func stopped(after time.Duration) error {
+	return &router.Refusal{Reason: reasonTimeout, Field: "body", Outcome: router.NotSent,
+		Detail: "nothing of the body came for " + after.String() + "; the request was not sent"}
 }
 
 // readBefore limits the client's silence. Deadlines of connections are by the system's clock.
