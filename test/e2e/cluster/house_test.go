@@ -36,7 +36,8 @@ const (
 type house struct {
 	root, state, bin string
 	home             string // the operator's namespace
-	defined          string // the resource definition of now
+	defined          string // the resource definition of now; empty: not installed yet
+	pooled           bool   // a pool and its engines were made
 	kube             client.WithWatch
 	began            time.Time // so that sessions of two runs on one cluster are told apart
 	stories          int

@@ -21,7 +21,6 @@ import (
 func installs(h *house) {
 	It("installs the operator from its manifests: two replicas on two nodes, one of which leads", func(ctx SpecContext) {
 		h.install(ctx)
-		h.defined = h.definition(ctx)
 		pods := h.managers(ctx)
 		Expect(pods).To(HaveLen(2))
 		nodes := map[string]bool{}
@@ -69,6 +68,18 @@ func (h *house) install(ctx context.Context) {
 	GinkgoHelper()
 	h.must(ctx, "apply --server-side -k config/default")
 	h.must(ctx, "rollout status deployment/berthmaster-manager -n "+operatorNamespace+" --timeout=300s")
+	h.defined = h.definition(ctx)
+}
+
+// settle makes what earlier stories would have, where somebody has chosen only later ones.
+func (h *house) settle(ctx context.Context) {
+	GinkgoHelper()
+	if h.defined == "" {
+		h.install(ctx)
+	}
+	if !h.pooled {
+		h.applyPool(ctx)
+	}
 }
 
 // applyPool makes the pool's namespace, the accounts of its workers, the engines and the pool.
@@ -81,6 +92,7 @@ func (h *house) applyPool(ctx context.Context) {
 	// Where the engines keep their records is this run's.
 	h.apply(ctx, strings.ReplaceAll(rendered, "EXECUTIONS", h.executions()), "--server-side")
 	h.must(ctx, "rollout status statefulset/sglang -n rl --timeout=300s")
+	h.pooled = true
 }
 
 // uninstalls is the administrator's last part.

@@ -52,6 +52,7 @@ func (h *house) tell(what string, happens func(ctx context.Context, s *scene)) {
 // begin waits for every engine to serve and lets sessions flow.
 func (h *house) begin(ctx SpecContext) *scene {
 	GinkgoHelper()
+	h.settle(ctx)
 	h.untilAllServe(ctx, engines)
 	// What the story before has taken away may still be going.
 	Eventually(ctx, h.enginePods).Should(HaveLen(engines))
