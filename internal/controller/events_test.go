@@ -123,3 +123,10 @@ func TestEventsOfTwoTermsEpochsOrVersionsAreNotOneThatHappenedTwice(t *testing.T
 		t.Errorf("%d events in three changes of term, epoch, target and published version, want 12", len(met))
 	}
 }
+
+func TestAPoolThatIsLeftWithoutWeightsTellsOfNoVersion(t *testing.T) {
+	before := &v1alpha1.InferencePoolStatus{Weights: &v1alpha1.WeightsStatus{Target: "step-1", Published: "step-1"}}
+	if got := changesBetween(before, &v1alpha1.InferencePoolStatus{}); len(got) != 0 {
+		t.Errorf("%v, want nothing", got)
+	}
+}

@@ -96,11 +96,11 @@ func weightChanges(before, after *v1alpha1.InferencePoolStatus) []change {
 		return &corev1.ObjectReference{FieldPath: "spec.weights{" + version + "}"}
 	}
 	var changes []change
-	if now.Target != was.Target {
-		changes = append(changes, change{corev1.EventTypeNormal, "RolloutBegan", "Rollout", "the backends are to come to " + now.Target, about(now.Target), []any{"version", now.Target}})
+	if now.Target != was.Target && now.Target != "" {
+		changes = append(changes, change{corev1.EventTypeNormal, "RolloutBegan", "Rollout", fmt.Sprintf("the backends are to come to %s", now.Target), about(now.Target), []any{"version", now.Target}})
 	}
-	if now.Published != was.Published {
-		changes = append(changes, change{corev1.EventTypeNormal, "VersionPublished", "Publish", "every lease promises " + now.Published, about(now.Published), []any{"version", now.Published}})
+	if now.Published != was.Published && now.Published != "" {
+		changes = append(changes, change{corev1.EventTypeNormal, "VersionPublished", "Publish", fmt.Sprintf("every lease promises %s", now.Published), about(now.Published), []any{"version", now.Published}})
 	}
 	return changes
 }

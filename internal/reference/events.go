@@ -44,7 +44,9 @@ func eventsPage(_ context.Context, root string) (string, error) {
 	slices.SortFunc(found, func(a, b event) int { return cmp.Or(cmp.Compare(a.reason, b.reason), cmp.Compare(a.note, b.note)) })
 	var d document
 	d.heading(1, "Events")
-	d.paragraph("What a pool's events say. Each is recorded once, after what it tells has changed. The words in braces are filled in.")
+	d.paragraph("What a pool's events say. Each is recorded once, after what it tells has changed. The words in braces are filled in. " +
+		"As all events of Kubernetes they are sent beside the work, and the last ones of a process that ends may be lost with it: " +
+		"the status is what counts, and the manager's log says the same by the key `reason`.")
 	d.paragraph("")
 	rows := make([][]string, 0, len(found))
 	for _, e := range slices.Compact(found) {
