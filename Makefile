@@ -107,6 +107,7 @@ licences: ## Write the list of what the programs are built from.
 test: verify ## Everything that has to pass.
 	go build -race ./api/... ./client/... ./cmd/... ./internal/...
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-envtest test-others
+	@$(MAKE) --no-print-directory build $(control-plane)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-e2e test-chaos
 
 # One after the other, in lines of their own, since goals of one make would run at once here.
