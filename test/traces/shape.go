@@ -26,12 +26,16 @@ func Named(spans []Span, name string) (out []Span) {
 }
 
 // Lease says why the spans of a trace are not those of one lease that a client held, from its acquire
-// to its release; nil: they are. A release whose answer was lost with its leader is made again under another term.
+// to its release; nil: they are. A release whose answer was lost with its leader is made again under another term;
+// one that a router refused, as one that no longer leads, has released nothing.
 func Lease(spans []Span) error {
 	requests, terms, count := map[string]struct{}{}, map[string]struct{}{}, map[string]int{}
 	for _, s := range spans {
-		count[s.Name]++
-		if s.Name == "release" {
+		refused := s.Name == "release" && s.Attributes["berthmaster.reason"] != ""
+		if !refused {
+			count[s.Name]++
+		}
+		if s.Name == "release" && !refused {
 			terms[s.Attributes["berthmaster.term"]] = struct{}{}
 		}
 		if id := s.Attributes["berthmaster.request"]; id != "" {

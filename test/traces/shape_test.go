@@ -17,7 +17,13 @@ func TestTheShapeOfALeaseIsRecognisedAndNothingElse(t *testing.T) {
 	if err := Lease(acquired(released("2"))); err != nil {
 		t.Errorf("a lease whose first release was not answered is none: %v", err)
 	}
+	refused := released("1")
+	refused.Attributes["berthmaster.reason"] = "NoLeader"
+	if err := Lease(acquired(refused)); err != nil {
+		t.Errorf("a lease whose first release was refused is none: %v", err)
+	}
 	for name, spans := range map[string][]Span{
+		"a refused release only":     {acquired()[0], refused},
 		"nothing":                    nil,
 		"no release":                 acquired()[:1],
 		"no acquire":                 acquired()[1:],
