@@ -31,12 +31,12 @@ func Named(spans []Span, name string) (out []Span) {
 func Lease(spans []Span) error {
 	requests, terms, count := map[string]struct{}{}, map[string]struct{}{}, map[string]int{}
 	for _, s := range spans {
-		refused := s.Name == "release" && s.Attributes["berthmaster.reason"] != ""
-		if !refused {
-			count[s.Name]++
-		}
-		if s.Name == "release" && !refused {
+		releases := s.Name == "release" && s.Attributes["berthmaster.reason"] == ""
+		if releases {
 			terms[s.Attributes["berthmaster.term"]] = struct{}{}
+		}
+		if releases || s.Name != "release" {
+			count[s.Name]++
 		}
 		if id := s.Attributes["berthmaster.request"]; id != "" {
 			requests[id] = struct{}{}
