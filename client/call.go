@@ -35,10 +35,13 @@ type call struct {
 	traced func(string)
 }
 
-// repeat makes a call until it is answered, for up to RetryFor or the context's end. Answers that
-// say that no leader could be asked count as none.
+// repeat makes a call until it is answered or the context ends. It is begun again for up to RetryFor;
+// what was begun by then may take its CallTimeout, since a call that is cut short says nothing about
+// why the router does not answer. Answers that say that no leader could be asked count as none.
 func (p *Pool) repeat(ctx context.Context, c call, into any) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.config.RetryFor+c.patience, ErrUnanswered)
+	patience := p.config.RetryFor + c.patience
+	last := time.Now().Add(patience)
+	ctx, cancel := context.WithTimeoutCause(ctx, patience+p.config.CallTimeout, ErrUnanswered)
 	defer cancel()
 	wait := firstWait
 	for {
@@ -46,7 +49,8 @@ func (p *Pool) repeat(ctx context.Context, c call, into any) error {
 		if err == nil || !unanswered(err) {
 			return err
 		}
-		if !p.rest(ctx, max(wait, retryAfter(err))) {
+		left := time.Until(last)
+		if left <= 0 || !p.rest(ctx, min(max(wait, retryAfter(err)), left)) {
 			return fmt.Errorf("%s %s: %w: %w", c.method, c.path, ErrUnanswered, distrust(err))
 		}
 		wait = min(2*wait, lastWait)

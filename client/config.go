@@ -49,8 +49,9 @@ type Config struct {
 	DialTimeout time.Duration
 	// CallTimeout bounds one call to the router, beyond the time it is asked to wait; 0 is 15 s.
 	CallTimeout time.Duration
-	// RetryFor is how long a call to the router is repeated while its answers are lost; 0 is 60 s. It
-	// must be less than half of the pool's leases.retentionSeconds, after which the router forgets.
+	// RetryFor is how long a call to the router is begun again while its answers are lost; 0 is 60 s.
+	// With CallTimeout, which the last of them may take, it must be less than half of the pool's
+	// leases.retentionSeconds, after which the router forgets.
 	RetryFor time.Duration
 	// ReleaseGrace is how long a release may go on after the caller's context has ended; 0 is 10 s.
 	ReleaseGrace time.Duration

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 func TestACredentialIsReadAgainForEachCall(t *testing.T) {
@@ -86,7 +85,7 @@ func TestRouterAndEnginesAreTrustedByTheirOwnAuthorities(t *testing.T) {
 	}{
 		"both are trusted":             {Config{TLS: trusting(w.router), EngineTLS: trusting(w.engine)}, nil},
 		"the engine is not trusted":    {Config{TLS: trusting(w.router)}, ErrNotSent},
-		"the router is not trusted":    {Config{EngineTLS: trusting(w.engine), RetryFor: 1}, ErrUnanswered},
+		"the router is not trusted":    {Config{EngineTLS: trusting(w.engine), RetryFor: 1}, ErrUntrusted},
 		"the engine has another name":  {Config{TLS: trusting(w.router), EngineTLS: named(trusting(w.engine), "other.example")}, ErrNotSent},
 		"the engine's name is the one": {Config{TLS: trusting(w.router), EngineTLS: named(trusting(w.engine), "example.com")}, nil},
 	}
@@ -181,7 +180,7 @@ func TestAuthoritiesAreReadAgainAndOnesThatBreakCountAsTheyWere(t *testing.T) {
 
 func TestARouterThatIsNotTrustedIsSaidToBeSo(t *testing.T) {
 	w := newSecureWorld(t)
-	pool, err := New(Config{BaseURL: w.router.URL, RetryFor: 200 * time.Millisecond})
+	pool, err := New(Config{BaseURL: w.router.URL, RetryFor: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -218,7 +218,7 @@ def test_fate_that_takes_longer_than_a_call_is_waited_for(fakepool: str, monkeyp
     hangs: dict[str, Any] = {"release": [{"times": 3, "fault": "hang"}, {"times": -1, "fields": {"fate": "Dead"}}]}
     broken = {"a": {"replies": [{"raw": "", "then": "close"}]}}
     with judged(fakepool, scenario(router=hangs, engines=broken), "Ambiguous") as run:
-        with bm.SyncPool(run.config(call_timeout=0.3, retry_for=0.3)) as pool, pytest.raises(bm.Ambiguous) as cut:
+        with bm.SyncPool(run.config(call_timeout=1.5, retry_for=0.001)) as pool, pytest.raises(bm.Ambiguous) as cut:
             pool.session("session-1", **SESSION).generate([1])
         assert cut.value.fate is bm.Fate.DEAD and cut.value.release_error is None
 

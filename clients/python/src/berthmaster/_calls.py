@@ -138,26 +138,26 @@ class Router:
         sent: Callable[[float], None] | None = None,
         trace: str = "",
     ) -> dict[str, Any]:
-        """Makes a call until it is answered, for up to ``retry_for``. It raises Unanswered then."""
-        until = time.monotonic() + self._config.retry_for + patience
+        """Makes a call until it is answered. It is begun again for up to ``retry_for``; what was begun by then
+        may take its ``call_timeout``, since a call that is cut short says nothing about why the router does
+        not answer. It raises Unanswered then."""
+        last = time.monotonic() + self._config.retry_for + patience
         wait = FIRST_WAIT
         while True:
-            last: BerthmasterError
             try:
-                with anyio.fail_after(until - time.monotonic()):
+                with anyio.fail_after(last + self._config.call_timeout - time.monotonic()):
                     return await self.once(method, path, body, patience=patience, sent=sent, trace=trace)
             except (Problem, Lost) as err:
                 if not unanswered(err):
                     raise
-                last = err
+                left = last - time.monotonic()
+                if left <= 0:
+                    raise _gave_up(f"{method} {path}", err) from err
                 wait = max(wait, err.retry_after) if isinstance(err, Problem) else wait
             except TimeoutError:
-                last = TimedOut(f"{method} {path}: there was no answer in time")
-            left = until - time.monotonic()
-            if left > 0:
-                await rest(min(wait, left))
-            if until <= time.monotonic():
-                raise _gave_up(f"{method} {path}", last) from last
+                late = TimedOut(f"{method} {path}: there was no answer in time")
+                raise _gave_up(f"{method} {path}", late) from late
+            await rest(min(wait, left))
             wait = min(2 * wait, LAST_WAIT)
 
 

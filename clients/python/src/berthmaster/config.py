@@ -46,8 +46,9 @@ class PoolConfig:
     call_timeout: float = 15.0
     """Bounds one call to the router, beyond the time that it is asked to wait."""
     retry_for: float = 60.0
-    """How long a call to the router is repeated while its answers are lost. It must be less than half
-    of the pool's leases.retentionSeconds, after which the router forgets."""
+    """How long a call to the router is begun again while its answers are lost. With call_timeout, which the
+    last of them may take, it must be less than half of the pool's leases.retentionSeconds, after which
+    the router forgets."""
     release_grace: float = 10.0
     """How long a release may go on after its caller has gone."""
     attempts: int = 5

@@ -66,7 +66,7 @@ def test_worker_is_not_another_sender(system: System) -> None:
 
 def test_router_of_other_authorities_is_not_trusted(system: System) -> None:
     # The system's authorities have nothing to do with the router's.
-    with bm.SyncPool(system.config(ca_file="", retry_for=0.5)) as pool, pytest.raises(bm.Untrusted, match="berthmaster-ca"):
+    with bm.SyncPool(system.config(ca_file="", retry_for=0.001)) as pool, pytest.raises(bm.Untrusted, match="berthmaster-ca"):
         pool.session("s6", sender="train", epoch=1).generate(**TURN)
 
 
