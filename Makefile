@@ -102,12 +102,13 @@ licences: ## Write the list of what the programs are built from.
 ##@ Checks
 
 # The tests against an API server mostly wait, so that the others run beside them. What both are
-# compiled from comes first, or each would compile it.
+# compiled from comes first, or each would compile it. So do the stories and chaos, on systems of their own.
 .PHONY: test
 test: verify ## Everything that has to pass.
 	go build -race ./api/... ./client/... ./cmd/... ./internal/...
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-envtest test-others
-	@$(MAKE) --no-print-directory test-e2e test-chaos
+	@$(MAKE) --no-print-directory build $(control-plane)
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-e2e test-chaos
 
 # One after the other, in lines of their own, since goals of one make would run at once here.
 .PHONY: test-others
