@@ -10,9 +10,10 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// followers end with the API server where they elect a leader, as in clusters that last, and begin anew
-// after it. Here they would go on, and take the nodes, whose leases nobody could renew, for lost.
-var followers = []string{"kube-controller-manager", "kube-scheduler"}
+// electing are components that end with the API server where they elect a leader, as in clusters that
+// last, and begin anew after it. Here they would go on, and take the nodes, whose leases nobody could
+// renew, for lost.
+var electing = []string{"kube-controller-manager", "kube-scheduler"}
 
 // losesTheOperator is what happens to the operator itself. Generations go on; grants wait.
 func losesTheOperator(h *house) {
@@ -32,7 +33,7 @@ func losesTheOperator(h *house) {
 	h.tell("has no API server for a minute: what runs goes on, nothing restarts, and leases are granted again", func(ctx context.Context, s *scene) {
 		before, running := s.managers(ctx), s.enginePods(ctx)
 		s.sandbox(ctx, "stop", "kube-apiserver")
-		for _, name := range followers {
+		for _, name := range electing {
 			s.sandbox(ctx, "stop", name)
 		}
 		// The engines are asked by the operator and by clients, not by the API server.
@@ -49,7 +50,7 @@ func losesTheOperator(h *house) {
 			_, err := s.pool(ctx)
 			return err
 		}).Should(Succeed())
-		for _, name := range followers {
+		for _, name := range electing {
 			s.sandbox(ctx, "start", name)
 		}
 		s.goesOn(ctx, 40)
