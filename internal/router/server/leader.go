@@ -147,7 +147,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, standing Standi
 		// A leader that stands still would keep its callers for ever.
 		defer context.AfterFunc(standing.Reign, cancel)()
 	}
-	w, settle := p.follow(w, r)
+	w, body, settle := p.follow(w, r)
 	defer settle()
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(q *httputil.ProxyRequest) {
@@ -163,8 +163,14 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, standing Standi
 			return nil
 		},
 		Transport: s.toLeader, FlushInterval: -1,
-		ErrorHandler: func(w http.ResponseWriter, out *http.Request, err error) { s.forwardFailed(w, out, leader, err) },
-		ErrorLog:     s.errorLog(),
+		ErrorHandler: func(w http.ResponseWriter, out *http.Request, err error) {
+			if body.torn() {
+				s.refuse(w, unreadable())
+				return
+			}
+			s.forwardFailed(w, out, leader, err)
+		},
+		ErrorLog: s.errorLog(),
 	}
 	proxy.ServeHTTP(w, r.WithContext(ctx))
 }

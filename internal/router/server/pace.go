@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,19 +26,18 @@ const (
 	dataReading = 2 * time.Hour
 )
 
-// follow has a call go at a pace. settle, to be called once it is answered, leaves what net/http still
-// does with the connection a short time.
-func (p pace) follow(w http.ResponseWriter, r *http.Request) (paced http.ResponseWriter, settle func()) {
+// follow has a call go at a pace; r's body is then the one returned, or, if that is nil, there is none.
+// settle, to be called once it is answered, leaves what net/http still does with the connection a short time.
+func (p pace) follow(w http.ResponseWriter, r *http.Request) (paced http.ResponseWriter, body *pacedBody, settle func()) {
 	rc := http.NewResponseController(w)
 	// Deadlines cannot fail but where there is no connection, as in a test's recorder.
 	_ = rc.SetWriteDeadline(time.Time{})
 	_ = rc.SetReadDeadline(time.Time{})
-	var body *pacedBody
 	if r.Body != nil && r.Body != http.NoBody {
 		body = &pacedBody{ReadCloser: r.Body, rc: rc, patience: p.sending}
 		r.Body = body
 	}
-	return &pacedWriter{ResponseWriter: w, rc: rc, patience: p.reading}, func() {
+	return &pacedWriter{ResponseWriter: w, rc: rc, patience: p.reading}, body, func() {
 		_ = rc.SetWriteDeadline(time.Now().Add(p.reading))
 		if body != nil {
 			_ = rc.SetReadDeadline(time.Now().Add(p.unread)) // of what is left, if anything is
@@ -50,14 +50,21 @@ type pacedBody struct {
 	io.ReadCloser
 	rc       *http.ResponseController
 	patience time.Duration
+	broke    atomic.Bool
 }
+
+// torn says whether the body ended before it was whole: its client hung up, or was silent for too long.
+func (b *pacedBody) torn() bool { return b != nil && b.broke.Load() }
 
 // Read reads the next piece.
 func (b *pacedBody) Read(p []byte) (int, error) {
 	_ = b.rc.SetReadDeadline(time.Now().Add(b.patience))
 	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, io.EOF):
 		_ = b.rc.SetReadDeadline(time.Time{})
+	case err != nil && !errors.Is(err, http.ErrBodyReadAfterClose): // whoever closed it has its own reason
+		b.broke.Store(true)
 	}
 	return n, err
 }

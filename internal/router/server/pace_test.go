@@ -2,8 +2,10 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -126,5 +128,43 @@ func TestACallerIsNotHurriedForTheTimeThatItsRightsTook(t *testing.T) {
 	answer, err := io.ReadAll(c)
 	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 201 ") {
 		t.Errorf("%v: %s", err, answer)
+	}
+}
+
+// A replica that warned of its leader for every caller that breaks off would cry wolf.
+func TestABodyThatBreaksOffIsNoFaultOfTheLeaders(t *testing.T) {
+	for name, c := range map[string]struct {
+		leader func(*world) Standing
+		sent   string
+		status string
+		warned bool
+	}{
+		"the caller breaks off": {leaderOf, askR1[:len(askR1)/2], "400", false},
+		"the leader is gone":    {func(*world) Standing { return Standing{Role: RoleForwards, Leader: "127.0.0.1:1"} }, askR1, "503", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leader, _ := replica(t, RoleAnswers)
+			var standing standings
+			standing.set(c.leader(leader))
+			var out bytes.Buffer
+			follower := newWorld(t, 1, func(config *Config, _ *router.Fleet) {
+				config.Leadership, config.Log = &standing, slog.New(slog.NewTextHandler(&out, nil))
+			})
+			path := strings.TrimPrefix(follower.pool, follower.base)
+			conn := follower.raw(fmt.Sprintf("POST %s/leases HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", path, len(askR1), c.sent))
+			if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(conn)
+			if err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 "+c.status) {
+				t.Errorf("%v: %s", err, got)
+			}
+			if err := follower.stop(); err != nil {
+				t.Fatal(err)
+			}
+			if warned := strings.Contains(out.String(), "did not answer"); warned != c.warned {
+				t.Errorf("warned of the leader: %t, want %t\n%s", warned, c.warned, out.String())
+			}
+		})
 	}
 }
