@@ -12,15 +12,21 @@ type keeper struct {
 	lease   *Lease
 	written chan struct{} // closed once the request has been written
 	once    sync.Once
+	over    context.Context // ends once nothing more is to be renewed
 	stop    context.CancelFunc
+	cancel  context.CancelFunc // of a renewal under way
 	done    chan struct{}
 }
+
+// lastRenewal is how long a renewal that is under way when its request has ended may go on.
+const lastRenewal = time.Second
 
 // keep starts renewing. cut is called once if the router says that the lease has no right to go
 // on, with the refusal.
 func keep(ctx context.Context, lease *Lease, cut func(error)) *keeper {
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	k := &keeper{lease: lease, written: make(chan struct{}), stop: stop, done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	over, stop := context.WithCancel(ctx)
+	k := &keeper{lease: lease, written: make(chan struct{}), over: over, stop: stop, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(k.done)
 		k.run(ctx, cut)
@@ -28,10 +34,15 @@ func keep(ctx context.Context, lease *Lease, cut func(error)) *keeper {
 	return k
 }
 
-// end stops renewing and waits until no renewal is under way.
+// end stops renewing and waits until no renewal is under way. One that is gets the time to be answered:
+// cut off, it would take its connection along, and it might reach a router after the release has, where a
+// new leader, which has not seen the release, would count the lease again.
 func (k *keeper) end() {
 	k.stop()
+	last := time.AfterFunc(lastRenewal, k.cancel)
 	<-k.done
+	last.Stop()
+	k.cancel()
 }
 
 // tellWritten closes the lease's start window soon. It may be called more than once.
@@ -42,7 +53,7 @@ func (k *keeper) tellWritten() { k.once.Do(func() { close(k.written) }) }
 // takes the lease up again by its token, and credentials that fail may be good again soon.
 func (k *keeper) run(ctx context.Context, cut func(error)) {
 	start, wait := NotStarted, k.lease.TTL/3
-	for k.await(ctx, &start, wait) {
+	for k.await(&start, wait) {
 		err := k.lease.Renew(ctx, start)
 		switch {
 		case err == nil:
@@ -65,18 +76,18 @@ func over(err error) bool {
 		errors.Is(err, ErrRequestConflict)
 }
 
-// await waits for the next renewal to be due. It is false once ctx has ended.
-func (k *keeper) await(ctx context.Context, start *Start, wait time.Duration) bool {
+// await waits for the next renewal to be due. It is false once there is nothing more to renew.
+func (k *keeper) await(start *Start, wait time.Duration) bool {
 	timer := time.NewTimer(max(wait, time.Millisecond))
 	defer timer.Stop()
 	select {
-	case <-ctx.Done():
+	case <-k.over.Done():
 		return false
 	case <-k.unsaid(*start):
 		*start = Started
 	case <-timer.C:
 	}
-	return ctx.Err() == nil
+	return k.over.Err() == nil
 }
 
 // unsaid is the news that the request has been written, as long as it is news.

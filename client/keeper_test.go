@@ -237,3 +237,34 @@ func TestAMixedLeaseIsSaidToBe(t *testing.T) {
 		}
 	})
 }
+
+// A renewal that was cut off could be counted by a new leader after the old one took the release.
+func TestARenewalUnderWayComesBeforeTheRelease(t *testing.T) {
+	const reply = 100 * time.Millisecond
+	for name, c := range map[string]struct{ renewal, released time.Duration }{
+		"it is answered soon":       {500 * time.Millisecond, 500 * time.Millisecond},
+		"it is answered soon after": {reply + lastRenewal - 1, reply + lastRenewal - 1},
+		"it is not answered":        {time.Hour, reply + lastRenewal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			slowly := func(a asked, _ int) (int, any) {
+				if kindOf(a) == "renew" {
+					return 0, c.renewal
+				}
+				return 0, nil
+			}
+			onStage(t, &router{override: slowly}, map[string]http.HandlerFunc{"a": slow(reply)}, func(t *testing.T, s stage) {
+				if _, err := s.session.Generate(t.Context(), aTurn); err != nil {
+					t.Fatal(err)
+				}
+				renewed, released := s.router.calls("renew"), s.router.calls("release")
+				if len(renewed) != 1 || len(released) != 1 {
+					t.Fatalf("%d renewals, %d releases", len(renewed), len(released))
+				}
+				if after := released[0].At.Sub(renewed[0].At); after != c.released {
+					t.Errorf("released %v after the renewal, want %v", after, c.released)
+				}
+			})
+		})
+	}
+}
