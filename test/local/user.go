@@ -49,6 +49,11 @@ func (s *System) SetWeights(ctx context.Context, weights string) error {
 	return s.applyEntry(ctx, "trainer", "weights: {"+weights+"}")
 }
 
+// SetLeases sets terms of leases, given by what stands in the braces of spec.leases.
+func (s *System) SetLeases(ctx context.Context, leases string) error {
+	return s.applyEntry(ctx, "leases", "leases: {"+leases+"}")
+}
+
 // applyEntry applies one line of the spec. The access of a sender belongs to
 // whoever wrote the pool until somebody takes it over, which is what forcing
 // means here.
