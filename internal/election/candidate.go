@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 // Role is what a replica is to its clients.
@@ -16,11 +15,12 @@ type Role int
 
 // The roles. The zero value is the one that promises nothing.
 const (
-	// RoleNone: nobody is known who may answer.
+	// RoleNone: nobody is known who may answer. That is so, too, for one that had authority last and has not
+	// asked since who has it: a process that stood still wakes with the callers of before at its door.
 	RoleNone Role = iota
 	// RoleLeads: this replica has authority.
 	RoleLeads
-	// RoleLapsed: this replica had authority last, and nobody is known who has it now.
+	// RoleLapsed: this replica had authority last, has asked since, and nobody is known who has it now.
 	RoleLapsed
 	// RoleFollows: another replica is the leader, as far as is known.
 	RoleFollows
@@ -51,6 +51,8 @@ type Candidate struct {
 	timer *time.Timer // ends the reign when nothing renews it; guarded by mu
 	// holder is who the lock named last; empty: nobody. Guarded by mu.
 	holder string
+	// asked is when the latest look at the lock began that has come to an end, whatever it saw. Guarded by mu.
+	asked time.Time
 	// named is done once holder is another; rename ends it. Guarded by mu.
 	named  context.Context
 	rename context.CancelFunc
@@ -105,7 +107,9 @@ func (c *Candidate) Standing() Standing {
 	case now.Before(c.until):
 		s.Role = RoleLeads
 	case c.holder == mine || c.holder == "" && c.reign > 0:
-		s.Role = RoleLapsed
+		if !c.asked.Before(c.until) {
+			s.Role = RoleLapsed
+		}
 	case c.holder != "":
 		leader, err := ParseIdentity(c.holder)
 		if err == nil {
@@ -202,11 +206,25 @@ func (c *Candidate) seen(holder string) {
 	}
 }
 
+// looked takes note of a look at the lock that began then.
+func (c *Candidate) looked(began time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = began
+}
+
 // holds reports whether this replica has authority then.
 func (c *Candidate) holds(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return now.Before(c.until)
+}
+
+// isNamed reports whether the lock named this replica last.
+func (c *Candidate) isNamed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.holder == c.config.Lock.Identity()
 }
 
 // name is seen without a word; it reports whether the holder is another than before.
@@ -225,44 +243,4 @@ func (c *Candidate) nameLocked(holder string) bool {
 	c.holder = holder
 	c.named, c.rename = context.WithCancel(context.Background())
 	return true
-}
-
-// watchedLock is the lock, with an eye on what passes through it.
-type watchedLock struct {
-	resourcelock.Interface
-	candidate *Candidate
-}
-
-// Get reads the lock.
-func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	record, raw, err := l.Interface.Get(ctx)
-	if err == nil {
-		l.candidate.seen(record.HolderIdentity)
-	}
-	return record, raw, err
-}
-
-// Create makes the lock, held by this replica.
-func (l *watchedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.write(record, func() error { return l.Interface.Create(ctx, record) })
-}
-
-// Update renews the lock, takes it or gives it up.
-func (l *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.write(record, func() error { return l.Interface.Update(ctx, record) })
-}
-
-func (l *watchedLock) write(record resourcelock.LeaderElectionRecord, send func() error) error {
-	mine := record.HolderIdentity == l.Identity()
-	if !mine {
-		l.candidate.resign() // before anybody can read that it is given up
-	}
-	sent := l.candidate.config.Clock()
-	if err := send(); err != nil {
-		return err
-	}
-	if mine {
-		l.candidate.renewed(sent, l.candidate.config.Clock())
-	}
-	return nil
 }

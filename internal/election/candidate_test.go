@@ -186,8 +186,12 @@ func TestAuthorityEndsTheDeadlineAfterTheRenewalWasSentAndPassesOn(t *testing.T)
 		}
 		one.lock.change(func() { one.lock.away = true })
 		pass(t, renewDeadline+50*time.Millisecond, one, other)
-		if one.authority.holds() || one.Standing().Role != election.RoleLapsed || one.Standing().Reign.Err() == nil {
+		if one.authority.holds() || one.Standing().Role == election.RoleLeads || one.Standing().Reign.Err() == nil {
 			t.Errorf("cut off for longer than the deadline: %+v", one.Standing())
+		}
+		pass(t, 2*retryPeriod, one, other)
+		if one.Standing().Role != election.RoleLapsed {
+			t.Errorf("once it has asked in vain: %+v", one.Standing())
 		}
 		pass(t, leaseDuration, one, other)
 		if !other.authority.holds() {
@@ -217,6 +221,36 @@ func TestALeaderThatIsBackBeforeAnybodyBeginsANewReign(t *testing.T) {
 			t.Errorf("reign %d after %d, holds %t", after, before, one.authority.holds())
 		}
 		one.quit()
+	})
+}
+
+// What was released to it meanwhile, the one that has taken over would go on counting.
+func TestALeaderThatStoodStillAnswersNobodyBeforeItHasAskedWhoLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s store
+		one := stand(t, &s, "one")
+		pass(t, 5*time.Second, one)
+		other := stand(t, &s, "other")
+		// What it has begun fails when it goes on.
+		one.lock.change(func() { one.lock.delay, one.lock.away = leaseDuration+3*time.Second, true })
+		pass(t, renewDeadline+retryPeriod, one, other)
+		one.lock.change(func() { one.lock.delay, one.lock.away = 0, false })
+		for range 100 {
+			pass(t, 100*time.Millisecond, one, other)
+			switch got := one.Standing(); got.Role {
+			case election.RoleNone:
+			case election.RoleFollows:
+				if got.Leader.Name != "other" {
+					t.Errorf("follows %+v", got)
+				}
+				one.quit()
+				other.quit()
+				return
+			default:
+				t.Fatalf("it takes itself for what it was: %+v", got)
+			}
+		}
+		t.Fatal("it has not found out who leads")
 	})
 }
 
