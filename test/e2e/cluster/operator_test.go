@@ -32,6 +32,10 @@ func losesTheOperator(h *house) {
 
 	h.tell("has no API server for a minute: what runs goes on, nothing restarts, and leases are granted again", func(ctx context.Context, s *scene) {
 		before, running := s.managers(ctx), s.enginePods(ctx)
+		led, err := s.holder(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		pool, err := s.pool(ctx)
+		Expect(err).NotTo(HaveOccurred())
 		s.sandbox(ctx, "stop", "kube-apiserver")
 		for _, name := range electing {
 			s.sandbox(ctx, "stop", name)
@@ -54,6 +58,7 @@ func losesTheOperator(h *house) {
 			s.sandbox(ctx, "start", name)
 		}
 		s.goesOn(ctx, 40)
+		s.tellsOfTerms(ctx, led, pool.Status.Term)
 		for name, pod := range s.managers(ctx) {
 			Expect(pod.UID).To(Equal(before[name].UID))
 			Expect(pod.Status.ContainerStatuses[0].RestartCount).
@@ -65,6 +70,22 @@ func losesTheOperator(h *house) {
 			Expect(pod.Status.ContainerStatuses[0].ContainerID).To(Equal(running[name].Status.ContainerStatuses[0].ContainerID))
 		}
 	})
+}
+
+// tellsOfTerms wants the status, and an event, to tell of another term than the one before if another
+// leads than did, and the status to stay with that one if not. Leases have been granted since.
+func (s *scene) tellsOfTerms(ctx context.Context, led string, before int64) {
+	GinkgoHelper()
+	leads, err := s.holder(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	pool, err := s.pool(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	if leads == led {
+		Expect(pool.Status.Term).To(Equal(before), "nobody else has led")
+		return
+	}
+	Expect(pool.Status.Term).To(BeNumerically(">", before))
+	s.tells(ctx, "TermBegan", fmt.Sprint(pool.Status.Term))
 }
 
 // killLeader kills the replica that leads, waits until somebody else does, and returns the pod. Restarted
