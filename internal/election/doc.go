@@ -8,7 +8,7 @@
 // that renewal, so two never have authority at once; test/model shows it in every interleaving.
 // Both sides measure by their own monotonic clock: no two machines' clocks are compared. What the
 // elector believes of itself is not used, since a process that stood still believes it for a
-// moment longer than it is true.
+// moment longer than it is true; nor may it, for the same reason, clear a lock that names another.
 //
 // # Reigns
 //
