@@ -25,6 +25,8 @@ const (
 	BlindWrites
 	// ComparesClocks decides by the renewal time that another machine wrote, by its own clock.
 	ComparesClocks
+	// ClearsAnothers gives up a lock that names another by now.
+	ClearsAnothers
 )
 
 // version is all that matters of a version of the lock: whether it is the one the API server has.
@@ -55,6 +57,8 @@ type call struct {
 	age   uint8
 	// version is the one that the write replaces; once it is taken, the one that it made.
 	version version
+	// clears: it gives the lock up.
+	clears bool
 }
 
 type stage uint8
@@ -96,6 +100,7 @@ func (f ElectionFault) steps(s election) []Step[election] {
 		}{
 			{"looks at the lock", f.look},
 			{"sends a write", f.send},
+			{"gives the lock up", f.giveUp},
 			{"has its write taken or refused", f.take},
 			{"hears the answer", f.hear},
 			{"hears no answer", f.miss},
@@ -151,6 +156,17 @@ func (f ElectionFault) send(s election, i int) (election, bool) {
 	return s, true
 }
 
+// giveUp begins to clear the lock, without authority from then on.
+func (f ElectionFault) giveUp(s election, i int) (election, bool) {
+	e := &s.electors[i]
+	if e.call.stage != callNone || e.known == versionNone || !e.held && f != ClearsAnothers {
+		return s, false
+	}
+	e.left = 0
+	e.call = call{stage: callSent, version: e.known, clears: true}
+	return s, true
+}
+
 // take is the API server's: it takes a write that replaces what it has, and no other.
 func (f ElectionFault) take(s election, i int) (election, bool) {
 	e := &s.electors[i]
@@ -167,18 +183,23 @@ func (f ElectionFault) take(s election, i int) (election, bool) {
 		other.call.version = min(other.call.version, versionOld)
 	}
 	s.holder, s.renewed = uint8(i+1), e.call.age
+	if e.call.clears {
+		s.holder = 0
+	}
 	e.call.stage, e.call.version = callTaken, versionCurrent
 	return s, true
 }
 
 func (f ElectionFault) hear(s election, i int) (election, bool) {
 	e := &s.electors[i]
-	switch e.call.stage {
-	case callTaken:
+	switch {
+	case e.call.stage == callTaken && e.call.clears:
+		e.known, e.held, e.waited, e.renewed = e.call.version, false, 0, e.call.age
+	case e.call.stage == callTaken:
 		e.left = max(e.left, f.authority(e.call.age))
 		e.known, e.held, e.waited, e.renewed = e.call.version, true, 0, e.call.age
-	case callRefused:
-	case callNone, callSent:
+	case e.call.stage == callRefused:
+	default:
 		return s, false
 	}
 	e.call = call{}
@@ -193,7 +214,7 @@ func (f ElectionFault) authority(age uint8) uint8 {
 		return believed
 	case LongDeadline:
 		believed = leaseDuration + 1
-	case ElectionSound, BlindWrites, ComparesClocks:
+	case ElectionSound, BlindWrites, ComparesClocks, ClearsAnothers:
 	}
 	return believed - min(age, believed)
 }

@@ -21,6 +21,7 @@ func TestElectionNeedsEachOfItsRules(t *testing.T) {
 		"a deadline beyond the lease's duration": model.LongDeadline,
 		"writes that look at no version":         model.BlindWrites,
 		"clocks of two machines compared":        model.ComparesClocks,
+		"a lock cleared that names another":      model.ClearsAnothers,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
