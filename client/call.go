@@ -39,9 +39,9 @@ type call struct {
 // what was begun by then may take its CallTimeout, since a call that is cut short says nothing about
 // why the router does not answer. Answers that say that no leader could be asked count as none.
 func (p *Pool) repeat(ctx context.Context, c call, into any) error {
-	patience := p.config.RetryFor + c.patience
-	last := time.Now().Add(patience)
-	ctx, cancel := context.WithTimeoutCause(ctx, patience+p.config.CallTimeout, ErrUnanswered)
+	begin := p.config.RetryFor + c.patience
+	last := time.Now().Add(begin)
+	ctx, cancel := context.WithTimeoutCause(ctx, begin+p.config.CallTimeout, ErrUnanswered)
 	defer cancel()
 	wait := firstWait
 	for {

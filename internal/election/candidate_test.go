@@ -153,6 +153,14 @@ func standBy(t *testing.T, s *store, name string, clock func() time.Time) *repli
 	return r
 }
 
+// pair is a replica that has led for a while, and one that comes after it.
+func pair(t *testing.T, s *store) (one, other *replica) {
+	t.Helper()
+	one = stand(t, s, "one")
+	pass(t, 5*time.Second, one)
+	return one, stand(t, s, "other")
+}
+
 // pass lets virtual time go by, and finds out all along whether two have authority.
 func pass(t *testing.T, d time.Duration, replicas ...*replica) {
 	t.Helper()
@@ -174,9 +182,7 @@ func pass(t *testing.T, d time.Duration, replicas ...*replica) {
 func TestAuthorityEndsTheDeadlineAfterTheRenewalWasSentAndPassesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s store
-		one := stand(t, &s, "one")
-		pass(t, 5*time.Second, one)
-		other := stand(t, &s, "other")
+		one, other := pair(t, &s)
 		pass(t, 30*time.Second, one, other)
 		if !one.authority.holds() || one.Standing().Role != election.RoleLeads {
 			t.Fatal("the first does not lead")
@@ -228,9 +234,7 @@ func TestALeaderThatIsBackBeforeAnybodyBeginsANewReign(t *testing.T) {
 func TestALeaderThatStoodStillAnswersNobodyBeforeItHasAskedWhoLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s store
-		one := stand(t, &s, "one")
-		pass(t, 5*time.Second, one)
-		other := stand(t, &s, "other")
+		one, other := pair(t, &s)
 		// What it has begun fails when it goes on.
 		one.lock.change(func() { one.lock.delay, one.lock.away = leaseDuration+3*time.Second, true })
 		pass(t, renewDeadline+retryPeriod, one, other)
@@ -272,9 +276,7 @@ func TestASlowAPIServerDoesNotEndLeadership(t *testing.T) {
 func TestWhoEndsCleanlyGivesLeadershipUpAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s store
-		one := stand(t, &s, "one")
-		pass(t, 5*time.Second, one)
-		other := stand(t, &s, "other")
+		one, other := pair(t, &s)
 		pass(t, 5*time.Second, one, other)
 		one.quit()
 		if one.authority.holds() {

@@ -36,7 +36,7 @@ func (l *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElec
 
 // errNotOurs keeps the elector from giving up a lock that another holds by now: it reads the lock anew for
 // that, and decides by what it had read before.
-var errNotOurs = errors.New("the lock names another, and is not this replica's to give up")
+var errNotOurs = errors.New("the lock does not name this replica, and is not its to give up")
 
 func (l *watchedLock) write(record resourcelock.LeaderElectionRecord, send func() error) error {
 	mine := record.HolderIdentity == l.Identity()

@@ -63,16 +63,16 @@ func start(ctx context.Context, c local.Config, seed uint64) (*chaos, error) {
 	return x, nil
 }
 
-// terms of the pool's leases. What was released to a leader that did not know of the next one counts with
-// that one until it expires, and nothing may be counted for as long as the status is waited for.
-const terms = "ttlSeconds: 60"
+// leaseTerms are short of the wait for counts to be zero: what was released to a leader that did not know of
+// the next one counts with that one until it expires.
+const leaseTerms = "ttlSeconds: 60"
 
 // openPool makes the pool and waits until all of it serves.
 func (x *chaos) openPool(ctx context.Context) error {
 	if err := x.system.ApplySample(ctx); err != nil {
 		return err
 	}
-	if err := x.system.SetLeases(ctx, terms); err != nil {
+	if err := x.system.SetLeases(ctx, leaseTerms); err != nil {
 		return err
 	}
 	return x.system.Until(ctx, "every engine to serve", story.AllServe(len(x.system.EngineNames())))
